@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from keepsaid.adapters.sql.query import CommitTable, SqlSession, emptied
+from keepsaid.adapters.sql.query import CommitTable, SqlSession, emptied, post_each
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.writer import TransactionExecutor
 from keepsaid.domain.commits import Commit
@@ -26,7 +26,7 @@ class Execute(Commit[None]):
 
 
 def _execute(db: SqlSession, commit: Execute) -> None:
-    db.executemany(commit.sql, commit.values)
+    post_each(db, commit.sql, commit.values)
 
 
 @pytest.mark.parametrize("seed", [0, 2])

@@ -70,19 +70,19 @@ class PostgresReaders:
 
     async def run(self, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query with a session, off the event loop; raises a StoreError."""
-        return await self._asked(lambda db: _in_transaction(db, query, *args, **kwargs))
+        return await self._answer(lambda db: _in_transaction(db, query, *args, **kwargs))
 
     async def view(self, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query that does nothing but read."""
         if query in self._several:
             return await self.run(query, *args, **kwargs)
         try:
-            return await self._asked(lambda db: _at_once(db, query, *args, **kwargs))
+            return await self._answer(lambda db: _at_once(db, query, *args, **kwargs))
         except _SeveralStatements:
             self._several.add(query)
         return await self.run(query, *args, **kwargs)
 
-    async def _asked(self, work: Callable[[ReadingSession], T]) -> T:
+    async def _answer(self, work: Callable[[ReadingSession], T]) -> T:
         """The result of a query, as soon as it is known: its transaction is ended afterwards."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()

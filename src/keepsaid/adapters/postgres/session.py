@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any
@@ -86,6 +86,10 @@ def register(db: psycopg.Connection[Any]) -> None:
         adapters.register_loader(name, TextLoader)
 
 
+_AHEAD_MAX = 500
+"""Statements that wait to be sent with the next one."""
+
+
 class FetchedRows:
     """The rows of one statement, all of which were fetched."""
 
@@ -107,13 +111,17 @@ class FetchedRows:
 
 
 class PostgresSession(SearchedSession):
-    """What `MemorySession` asks for, over one connection of psycopg; `written` are the rows changed so far."""
+    """What `MemorySession` asks for, over one connection of psycopg.
+
+    `written` are the rows that were changed so far, a posted statement counted as one.
+    """
 
     def __init__(self, db: psycopg.Connection[Row]) -> None:
         self.connection = db
         self._changes = self.written = 0
         self._cursor: psycopg.Cursor[Row] | None = None
         self._ahead: list[tuple[str, Sequence[object]]] = []
+        self._is_open = False
         self._blocks: list[AbstractContextManager[None]] = []
 
     def execute(self, sql: str, bound: Bound = (), /) -> FetchedRows:
@@ -130,14 +138,20 @@ class PostgresSession(SearchedSession):
         return FetchedRows(cursor)
 
     def post(self, sql: str, bound: Bound = (), /) -> None:
-        self.execute(sql, bound)
+        if not self._is_open:
+            self.execute(sql, bound)
+            return
+        made = translated(sql)
+        self._ahead.append((made.text, made.values(bound)))
+        self.written += 1
+        if len(self._ahead) == _AHEAD_MAX:
+            self.flush()
 
-    def roll_back_to(self, savepoint: str) -> None:
-        self._ahead.clear()
-        self.execute(f"ROLLBACK TO {savepoint}")
-
-    def flush(self) -> None:
-        if self._ahead:
+    def flush(self, *, back_to: str = "") -> None:
+        if back_to:
+            self._ahead.clear()
+            self.execute(f"ROLLBACK TO {back_to}")
+        elif self._ahead:
             with self._sending_ahead():
                 pass
 
@@ -153,25 +167,12 @@ class PostgresSession(SearchedSession):
                 cursor.execute(text, values)
             yield
 
-    def executemany(self, sql: str, sets: Iterable[Bound], /) -> FetchedRows:
-        self.flush()
-        made = translated(sql)
-        cursor = self.connection.cursor()
-        values = [made.values(bound) for bound in sets]
-        if values:
-            cursor.executemany(made.text, values)
-        self._count(cursor.rowcount if values else 0)
-        return FetchedRows(cursor)
-
     def _count(self, changed: int) -> None:
         self._changes = max(changed, 0)
         self.written += self._changes
 
     def changes(self) -> int:
         return self._changes
-
-    def total_changes(self) -> int:
-        return self.written
 
     def version(self) -> int:
         """Return 0: who only reads remembers nothing."""
@@ -211,10 +212,18 @@ class PostgresSession(SearchedSession):
     def transaction(self) -> Iterator[None]:
         """Run the block in a transaction of its own."""
         self.execute("BEGIN")
+        with self._open():
+            yield
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """Commit the transaction that has begun, or roll it back; what is posted within is sent with what follows."""
+        self._is_open = True
         try:
             yield
             self.execute("COMMIT")
         finally:
+            self._is_open = False
             self._roll_back()
 
     def _roll_back(self) -> None:

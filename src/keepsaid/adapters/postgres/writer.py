@@ -13,10 +13,10 @@ import psycopg
 from psycopg import errors, sql
 
 from keepsaid.adapters.postgres.connection import WRITER_LOCK, PostgresPlace, connect, in_our_words
-from keepsaid.adapters.postgres.dialect import PACKAGE, translated
+from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.sql.marks import check_move_mark
-from keepsaid.adapters.sql.query import Bound, CommitTable, SqlSession, T, load, only
+from keepsaid.adapters.sql.query import CommitTable, SqlSession, T, load, only
 from keepsaid.adapters.sql.scripts import check_numbers
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sql.writer import SAVEPOINT, CommitGroup, RejectedCommit, Writer
@@ -52,7 +52,7 @@ class WriterSession(PostgresSession):
         self._place, self._holder = place, secrets.token_hex(8)
         self._name = f"keepsaid {self._holder}"
         self.life: str | None = None
-        self._has_written = self._is_open = False
+        self._has_written = False
         super().__init__(self._connected())
         self.transaction_id = 0
         self._version = 0
@@ -85,21 +85,11 @@ class WriterSession(PostgresSession):
                 self.execute(SQL["end_silent"], (WRITER_LOCK,))
             if not self._has_written:
                 check_move_mark(self, str(self._place))
-            self._has_written = self._is_open = True
-            yield
-            self.execute("COMMIT")
+            self._has_written = True
+            with self._open():
+                yield
         finally:
-            self._is_open = False
             self._roll_back()
-
-    def post(self, sql: str, bound: Bound = (), /) -> None:
-        """Send a statement with the next one: most of what a commit writes answers nothing."""
-        if not self._is_open:
-            self.execute(sql, bound)
-            return
-        made = translated(sql)
-        self._ahead.append((made.text, made.values(bound)))
-        self.written += 1
 
     def _takes_place(self, until: float, *, of_many: bool) -> bool:
         """Begin a transaction that holds the writer's place; False if the wait for it was in vain and another may help.
@@ -241,13 +231,13 @@ class PostgresExecutor:
         now = time.monotonic()
         if now < self._tidy_at:
             return
-        changed = self._session.total_changes()
+        written = self._session.written
         with in_our_words(self._place):
             if not self._keeps_up:
                 [self._keeps_up] = only(self._session, SQL["try_lock"], (_UPKEEP,))
             for keep_up in self._table.upkeep if self._keeps_up else ():
                 keep_up(self._session, False)
-        self._tidy_at = now if self._session.total_changes() != changed else now + _REST_S
+        self._tidy_at = now if self._session.written != written else now + _REST_S
 
     def close(self, *, broken: bool = False) -> None:
         """Close the connection."""

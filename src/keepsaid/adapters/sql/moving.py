@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from hashlib import blake2b
 from typing import Any, Protocol
 
-from keepsaid.adapters.sql.query import MemorySession, Row, every, load, only
+from keepsaid.adapters.sql.query import MemorySession, Row, every, load, only, post_each
 from keepsaid.errors import StoreError
 from keepsaid.values import frozen
 
@@ -207,7 +207,7 @@ class _Pages:
     def write(self) -> None:
         rows, self._rows = self._rows, []
         self.written += len(rows)
-        self._target.executemany(self._sql, rows)
+        post_each(self._target, self._sql, rows)
         if self._table.name == _SEARCHED:
             self._target.reindex("none")
 

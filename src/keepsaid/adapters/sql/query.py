@@ -46,23 +46,14 @@ class SqlSession(Protocol):
     def execute(self, sql: str, bound: Bound = (), /) -> Rows:
         """Run one statement."""
 
-    def executemany(self, sql: str, sets: Iterable[Bound], /) -> Rows:
-        """Run one statement once for each set of values."""
-
     def post(self, sql: str, bound: Bound = (), /) -> object:
         """Run a statement of a commit that tells nothing, with the next one at the latest, whose error may be its."""
 
-    def flush(self) -> None:
-        """Run what was posted."""
-
-    def roll_back_to(self, savepoint: str) -> None:
-        """Undo what was done since a savepoint; what was posted since is not run."""
+    def flush(self, *, back_to: str = "") -> None:
+        """Run what was posted; with a savepoint, undo what was done since instead, and run nothing of that."""
 
     def changes(self) -> int:
         """Return how many rows the last statement inserted, updated or deleted."""
-
-    def total_changes(self) -> int:
-        """Return how many rows were changed since the connection was opened."""
 
     def version(self) -> int:
         """Return a number that is another one after another connection wrote."""
@@ -110,8 +101,8 @@ class MemorySession(SqlSession, Protocol):
         Writes whom and what the new ones mention, or all of them, or none.
         """
 
-    def count_terms(self, most: int) -> bool:
-        """Count some terms of the full text again; returns whether that was all, or nothing is new."""
+    def count_terms(self, most: int) -> bool | None:
+        """Count some terms of the full text again; returns whether that was all, None where nothing is new."""
 
     def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
         """Return the pairs of these memories, the smaller id first, whose vectors have a cosine above `above`."""
@@ -271,6 +262,12 @@ def write_rows(db: SqlSession, sql: str, rows: Sequence[tuple[object, ...]]) -> 
     """Run a statement with `/*rows*/` replaced by rows of all these, 64 at a time."""
     for part in chunks(rows):
         db.post(many(sql, row_of(len(part[0])), len(part)), flat(part))
+
+
+def post_each(db: SqlSession, sql: str, sets: Iterable[Bound]) -> None:
+    """Run a statement that tells nothing once for each set of values."""
+    for bound in sets:
+        db.post(sql, bound)
 
 
 @cache

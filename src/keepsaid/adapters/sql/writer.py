@@ -75,7 +75,7 @@ class CommitGroup:
         except Exception as error:  # guard: store writer - one bad commit must not undo the group
             if (refused := self.translate(error)) is None:
                 raise
-            self.db.roll_back_to("one")
+            self.db.flush(back_to="one")
             self.notify_undone()
             return RejectedCommit(refused)
         return result

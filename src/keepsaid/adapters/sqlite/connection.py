@@ -30,11 +30,9 @@ class SqliteSession(SearchedSession, apsw.Connection):
 
     post = apsw.Connection.execute
 
-    def flush(self) -> None:
-        """Nothing waits."""
-
-    def roll_back_to(self, savepoint: str) -> None:
-        self.execute(f"ROLLBACK TO {savepoint}")
+    def flush(self, *, back_to: str = "") -> None:
+        if back_to:
+            self.execute(f"ROLLBACK TO {back_to}")
 
     def version(self) -> int:
         [[version]] = self.execute("PRAGMA data_version")

@@ -17,6 +17,7 @@ from keepsaid.adapters.sql.query import (
     load,
     one,
     only,
+    post_each,
     reads,
     run,
     writes,
@@ -252,14 +253,14 @@ def hide(db: MemorySession, commit: HideMemories) -> domain.Counts:
 def _reindexed(db: MemorySession, counts: Counter[str], terms: set[str]) -> domain.Counts:
     """Reindex what changed, then count again the words that may no longer occur in a memory."""
     db.reindex()
-    db.executemany(SQL["forget_term"], [(term,) for term in terms])
+    post_each(db, SQL["forget_term"], [(term,) for term in terms])
     return tuple(counts.items())
 
 
 def _hide(db: MemorySession, commit: HideMemories, terms: set[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
-    db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
-    db.executemany(SQL["bury_echo"], [(hash_, commit.at) for hash_ in commit.echoes])
+    post_each(db, SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
+    post_each(db, SQL["bury_echo"], [(hash_, commit.at) for hash_ in commit.echoes])
     for memory_id in commit.ids:
         if (row := one(db, SQL["state"], (memory_id,))) is None or row[0] == "forgotten":
             continue

@@ -10,7 +10,7 @@ from keepsaid.adapters.sql.memory import forgetting, rows
 from keepsaid.adapters.sql.memory.commits import KeepMemories, content_hash, keep, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.entities import mention_learned
 from keepsaid.adapters.sql.memory.graph import Relate, relate
-from keepsaid.adapters.sql.query import MemorySession, as_json, every, load, only
+from keepsaid.adapters.sql.query import MemorySession, as_json, every, load, only, post_each
 from keepsaid.adapters.sql.search.tokens import any_of
 from keepsaid.domain.attributes import Period, SlotStatement, periods, single, slot_of, value_name
 from keepsaid.domain.commits import Commit
@@ -61,7 +61,7 @@ def _copy(db: MemorySession, period: Period, id_: int, at: int) -> None:
 def _move(db: MemorySession, statement: SlotStatement, id_: int) -> None:
     for sql in ("move_statement", "move_sources"):
         db.post(TRUTH[sql], {"key": statement.key, "of": statement.memory_id, "to": id_})
-    db.executemany(TRUTH["counted"], [{"id": statement.memory_id}, {"id": id_}])
+    post_each(db, TRUTH["counted"], [{"id": statement.memory_id}, {"id": id_}])
 
 
 def _hold(db: MemorySession, period: Period, after: int | None, at: int) -> None:
@@ -221,7 +221,7 @@ def _add(db: MemorySession, memory: NewMemory, id_: int, at: int) -> LearnResult
 def state_founder(db: MemorySession, *ids: int) -> None:
     """Write down what founded these memories as statements of their own, with the sources named for them."""
     db.post(TRUTH["say_founder"], {"ids": as_json(ids)})
-    db.executemany(TRUTH["name_source"], [{"memory_id": id_} for id_ in ids])
+    post_each(db, TRUTH["name_source"], [{"memory_id": id_} for id_ in ids])
 
 
 def _add_evidence(db: MemorySession, memory: NewMemory, id_: int) -> LearnResult:

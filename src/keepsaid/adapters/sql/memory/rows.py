@@ -10,7 +10,19 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.memory.standing import not_current
-from keepsaid.adapters.sql.query import MemorySession, Row, SqlReaders, as_json, column, every, load, log, reads, writes
+from keepsaid.adapters.sql.query import (
+    MemorySession,
+    Row,
+    SqlReaders,
+    as_json,
+    column,
+    every,
+    load,
+    log,
+    post_each,
+    reads,
+    writes,
+)
 from keepsaid.adapters.sql.search.tokens import stems_of
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import ids, message, visibility
@@ -208,7 +220,7 @@ def join(db: MemorySession, commit: visibility.JoinPeople) -> visibility.Person 
 def split(db: MemorySession, commit: visibility.SplitPerson) -> bool:
     """Of two, the other is alone then too."""
     left = every(db, PEOPLE["leave"], (storable(commit.name),))
-    db.executemany(PEOPLE["alone"], left)
+    post_each(db, PEOPLE["alone"], left)
     return bool(left)
 
 

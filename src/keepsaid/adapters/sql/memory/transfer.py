@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from keepsaid.adapters.sql.memory import forgetting, learning, rows
 from keepsaid.adapters.sql.memory.commits import content_hash, draft, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, storable
-from keepsaid.adapters.sql.query import MemorySession, Row, as_json, column, every, load, only
+from keepsaid.adapters.sql.query import MemorySession, Row, as_json, column, every, load, only, post_each
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import bundle, graph, message, visibility
 from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
@@ -144,7 +144,7 @@ def _write(db: MemorySession, record: Record, spare: int) -> None:
         case visibility.Person():
             names = [(one.name, record.id, one.at, one.by) for one in record.identities]
             joined = [(storable(name), storable(id_), at, storable(by)) for name, id_, at, by in names]
-            db.executemany(SQL["take_identity"], joined)
+            post_each(db, SQL["take_identity"], joined)
         case bundle.Edge():
             [source, target], _ = _ends(db, record.source, record.target)
             values = {"relation": record.relation, "weight": record.weight, "at": record.at}
@@ -171,8 +171,8 @@ def _write_entry(db: MemorySession, entry: BundleEntry, spare: int) -> None:
     db.post(SQL["take"], {**draft(new, id_, found.recorded_at), **kept, **hashed})
     sources = enumerate(zip(new.sources, entry.said_in, strict=True))
     said_in = [(id_, n, storable(of.kind), storable(of.ref), said) for n, (of, said) in sources]
-    db.executemany(SQL["take_source"], said_in)
-    db.executemany(SQL["take_statement"], [(id_, *said) for said in entry.statements])
+    post_each(db, SQL["take_source"], said_in)
+    post_each(db, SQL["take_statement"], [(id_, *said) for said in entry.statements])
     for named in entry.mentions:
         db.post(SQL["take_entity"], (named.entity, named.since))
         name = (named.name, graph.name_words(named.name))

@@ -9,7 +9,7 @@ from math import inf
 from time import monotonic
 
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, space_names
-from keepsaid.adapters.sql.query import MemorySession, Row, as_json, column, every, load, one, only, reads
+from keepsaid.adapters.sql.query import MemorySession, Row, as_json, column, every, load, one, only, post_each, reads
 from keepsaid.domain import forgetting, learning, maintenance, memory
 from keepsaid.domain.maintenance import LOOSE, Maintain, Stepped, UpkeepTask
 
@@ -125,14 +125,14 @@ def _fading(rows: Sequence[Row], step: Maintain) -> tuple[list[tuple[int, float]
 def _ended(db: MemorySession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """What held until a time that is over holds no more, although nothing took its place."""
     over = every(db, LOOSE_SQL["ended"], (step.at, _LEARNABLE, step.limit))
-    db.executemany(LOOSE_SQL["end"], over)
+    post_each(db, LOOSE_SQL["end"], over)
     return after, Stepped(len(over), len(over), over=len(over) < step.limit)
 
 
 def _bulletins(db: MemorySession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """Delete bulletins with facts that no longer hold; the next turn of their scope renews them."""
     gone = every(db, LOOSE_SQL["withdrawn"], (step.at, step.limit))
-    db.executemany(LOOSE_SQL["withdraw"], gone)
+    post_each(db, LOOSE_SQL["withdraw"], gone)
     if gone:
         db.reindex()
     return after, Stepped(len(gone), len(gone), over=len(gone) < step.limit)
@@ -144,7 +144,7 @@ def _sweep(db: MemorySession, step: Maintain, after: int) -> tuple[int, Stepped]
     if upto is None:
         return after, Stepped()
     loose = loose_in(db, step.task, after, upto)
-    db.executemany(LOOSE_SQL[f"{step.task}_cut"], loose)
+    post_each(db, LOOSE_SQL[f"{step.task}_cut"], loose)
     if step.task is UpkeepTask.CHAINS and loose:
         db.reindex()
     return upto, Stepped(looked, len(loose), over=looked < step.limit)
@@ -172,10 +172,9 @@ def _former(db: MemorySession, space: memory.VectorSpace | None) -> list[int]:
 
 def _terms(db: MemorySession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """In how many pieces each term occurs, counted again."""
-    before = db.total_changes()
     over = db.count_terms(_TERMS_EACH * step.limit)
-    counted = min(1, db.total_changes() - before)
-    return after + counted, Stepped(counted, counted, over=over)
+    counted = int(over is not None)
+    return after + counted, Stepped(counted, counted, over=over is not False)
 
 
 _TASKS: dict[UpkeepTask, Callable[[MemorySession, Maintain, int], tuple[int, Stepped]]] = {

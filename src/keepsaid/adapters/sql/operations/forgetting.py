@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keepsaid.adapters.sql.operations import collection, journal, outbox, routing, schedules, tasks
-from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, run, scalar
+from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, post_each, run, scalar
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import commits, event, ids, learning, memory, personality, relay
 from keepsaid.domain import forgetting as domain
@@ -29,7 +29,7 @@ def touched(db: SqlSession, number: int) -> tuple[int, ...]:
 
 def hold(db: SqlSession, number: int) -> None:
     """Let the lanes that a forgetting is about keep their names while it can be undone."""
-    db.executemany(SQL["keep_item"], [(number, "lane", str(lane_id)) for lane_id in touched(db, number)])
+    post_each(db, SQL["keep_item"], [(number, "lane", str(lane_id)) for lane_id in touched(db, number)])
 
 
 def unname(db: SqlSession, lanes: Iterable[int]) -> int:
@@ -42,7 +42,7 @@ def unname(db: SqlSession, lanes: Iterable[int]) -> int:
         named = every(db, SQL["beside_of_lane"], (lane_id,))
         empty = [(number, Lane(*lane)) for number, *lane in named if one(db, SQL["life_of_lane"], (number,)) is None]
         if len(empty) == len(named):
-            db.executemany(SQL["forget_note"], [(conversation_note(lane),) for _, lane in empty[:1]])
+            post_each(db, SQL["forget_note"], [(conversation_note(lane),) for _, lane in empty[:1]])
         for number, lane in empty:
             after = forgotten_lane(lane, empty[0][0], number)
             db.post(SQL["forget_manner"], (personality.session_scope(lane),))
@@ -116,7 +116,7 @@ class ForgettingCommits:
         if not run(db, SQL["request"], (commit.id, commit.how, commit.by, commit.at, commit.undo_until)):
             return False
         with _record_undo(db, commit.id):
-            db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
+            post_each(db, SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
             self._keep(db, commit.id, commit.wanted, commit.at)
         if commit.undo_until is not None:
             hold(db, commit.id)
@@ -143,7 +143,7 @@ class ForgettingCommits:
             if row[-1] is None:
                 self._unname(db, commit.id, lanes, commit.at)
             else:
-                db.executemany(SQL["keep_item"], [(commit.id, "lane", str(lane_id)) for lane_id in lanes])
+                post_each(db, SQL["keep_item"], [(commit.id, "lane", str(lane_id)) for lane_id in lanes])
         if commit.verb == "finish":
             counts = json.loads(only(db, SQL["row"], (commit.id,))[6])
             journal.write_facts(db, commit.at, event.forgot(commit.id, counts))
@@ -165,11 +165,11 @@ class ForgettingCommits:
 
     def _keep(self, db: SqlSession, number: int, targets: ForgetTargets, at: int) -> None:
         if targets.digests:
-            db.executemany(SQL["bury"], [(hash_, at) for hash_ in self._keyring.make_tombstones(targets.digests)])
+            post_each(db, SQL["bury"], [(hash_, at) for hash_ in self._keyring.make_tombstones(targets.digests)])
         for kind, name in _TARGETS.items():
             refs = getattr(targets, name)
             refs = sorted(refs) if isinstance(refs, frozenset) else refs
-            db.executemany(SQL["keep_item"], [(number, kind, _as_text(ref)) for ref in refs])
+            post_each(db, SQL["keep_item"], [(number, kind, _as_text(ref)) for ref in refs])
 
 
 def _as_text(ref: int | str | bytes) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.operations import routing, rows
 from keepsaid.adapters.sql.operations.journal import write_facts
-from keepsaid.adapters.sql.query import Row, SqlSession, every, every_replaced, load, one, only, run, scalar
+from keepsaid.adapters.sql.query import Row, SqlSession, every, every_replaced, load, one, only, post_each, run, scalar
 from keepsaid.domain import commits, effects, event, prompt, slot, states, turn, visibility
 from keepsaid.domain import context as domain
 from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
@@ -156,7 +156,7 @@ def rest(db: SqlSession, commit: Rest) -> Rested:
         found = every(db, SESSIONS["quiet"], (state, before, commit.limit))
         looked += len(found)
         quiet = [row for row in found if not row[3]]
-        db.executemany(SESSIONS["not_quiet"], [(row[0], commit.steady) for row in found if row[3]])
+        post_each(db, SESSIONS["not_quiet"], [(row[0], commit.steady) for row in found if row[3]])
         for session_id, first, last, _ in quiet:
             if state == "sleeping":
                 _end(db, (session_id, state, 0, first), (last, commit.at), SessionEnd.IDLE)

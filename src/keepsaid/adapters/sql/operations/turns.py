@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from keepsaid.adapters.sql.operations import journal, modes, outbox, routing, rows, schedules, sessions, tasks
-from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, scalar, write_rows
+from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, post_each, scalar, write_rows
 from keepsaid.domain import commits, effects, event, personality, process, receipt, trust, turn
 from keepsaid.domain.context import Block, Reminders
 from keepsaid.domain.message import Lane, conversation_note
@@ -213,7 +213,7 @@ def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
     write_rows(db, TURNS["keep_injections"], used)
     journal.write_facts(db, commit.at, *event.answered(commit))
     due = [(commit.batch_id, lane_id, commit.turn_id), *((row[0], lane_id, None) for row in steered)]
-    db.executemany(routing.SQL["episodes_due"], [] if incognito else due)
+    post_each(db, routing.SQL["episodes_due"], [] if incognito else due)
     for batch_id, _, _, _, _, waiting in steered:
         db.post(TURNS["finish_batch"], (batch_id, move("batch", waiting, "steer"), commit.at))
     if incognito and not modes.is_incognito_on(db, lane_id):

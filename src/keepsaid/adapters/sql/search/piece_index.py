@@ -13,7 +13,7 @@ from zlib import crc32
 from keepsaid.adapters.sql.memory.entities import name_entities
 from keepsaid.adapters.sql.memory.learning import renew_slots
 from keepsaid.adapters.sql.memory.rows import own_terms
-from keepsaid.adapters.sql.query import MemorySession, MentionsOf, column, every, load, only
+from keepsaid.adapters.sql.query import MemorySession, MentionsOf, column, every, load, only, post_each
 from keepsaid.adapters.sql.search.tokens import stems_of
 from keepsaid.text.languages import indexed_terms
 from keepsaid.text.words import pieces, said_words
@@ -167,12 +167,12 @@ def reindex(db: MemorySession, mentions: MentionsOf = "new") -> None:
             pairs = list(zip(wanted, there, strict=True))
             found_otherwise = [one for one, row in pairs if one["grams"] != row[2]]
             moved = [one for one, row in pairs if one["grams"] == row[2] and one["terms"] != row[1]]
-            db.executemany(_SQL["change_grams"], found_otherwise)
-            db.executemany(_SQL["change_piece"], moved)
+            post_each(db, _SQL["change_grams"], found_otherwise)
+            post_each(db, _SQL["change_piece"], moved)
             is_new = False
         else:
             db.post(_SQL["drop_pieces"], {"memory_id": memory.memory_id})
-            db.executemany(_SQL["add_piece"], wanted)
+            post_each(db, _SQL["add_piece"], wanted)
             is_new = True
         if mentions == "all" or (mentions == "new" and is_new):
             named.append(memory.memory_id)
@@ -229,12 +229,12 @@ def reindex_former(db: MemorySession) -> None:
             db.post(_SQL["reach_reindexed"], share)
 
 
-def count_terms(db: MemorySession, most: int = _COUNTED_AT_ONCE) -> bool:
-    """Count some terms again, behind those that were counted last; returns whether that was all, or nothing is new."""
+def count_terms(db: MemorySession, most: int = _COUNTED_AT_ONCE) -> bool | None:
+    """Count some terms again, behind those that were counted last; returns whether that was all, None for no news."""
     counted, reached = only(db, _SQL["counted"])
     (pieces_now,) = only(db, _SQL["pieces_about"])
     if not reached and counted == pieces_now:
-        return True
+        return None
     (upto,) = only(db, _SQL["counted_next"], (reached, most))
     with db:
         last = {"after": reached, "upto": upto}

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from keepsaid.adapters.sql.query import MemorySession, column, every, load, only
+from keepsaid.adapters.sql.query import MemorySession, column, every, load, only, post_each
 from keepsaid.ports.runtime import point
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _write_on(db: MemorySession, making: _Making) -> bool:
         return False
     upto = making.written + _WRITTEN_EACH
     made = ((number * _PARTS + part, words) for part, words in _blocks_of(making.words, making.written, upto))
-    db.executemany(_SQL["keep_words"], made)
+    post_each(db, _SQL["keep_words"], made)
     making.written = upto
     if upto < _PARTS:
         return True
