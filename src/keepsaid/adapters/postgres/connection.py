@@ -22,9 +22,14 @@ OLDEST_VERSION = 150_000
 _SETTINGS = """
 SET synchronous_commit TO on; SET idle_in_transaction_session_timeout TO '5s'; SET lock_timeout TO '20s';
 SET client_min_messages TO warning; SET timezone TO 'UTC'; SET jit TO off;
+SET enable_seqscan TO off;
 SET tcp_keepalives_idle TO 10; SET tcp_keepalives_interval TO 5; SET tcp_keepalives_count TO 3
 """
-"""A process that stops in the midst of a transaction is cut off by the server before others are taken for dead."""
+"""A process that stops in the midst of a transaction is cut off by the server before others are taken for dead.
+
+Statements find rows by indexes, as a test proves of them in SQLite. A plan that was made while a table was empty would
+read the whole table from then on, until the server looks at it again.
+"""
 
 _PREPARED_MAX = 400
 """How many statements stay prepared: a turn and what follows it has some 150, and a lost one costs two trips."""

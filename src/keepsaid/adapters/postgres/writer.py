@@ -66,7 +66,6 @@ class WriterSession(PostgresSession):
     def _connected(self) -> psycopg.Connection[Any]:
         connection = connect(self._place, self._name)
         connection.execute(SQL["wait_for_place"])
-        connection.execute(SQL["by_index"])
         return connection
 
     def version(self) -> int:

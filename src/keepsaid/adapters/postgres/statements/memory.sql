@@ -1,3 +1,4 @@
+-- Postings are read term by term (OFFSET 0 keeps them so): in a plan for any numbers, the range of pieces would come first.
 -- what FTS5's bm25() comes to with its constants, k1 = 1.2 and b = 0.75
 -- name: scored
 SELECT found.piece_id, sum(
@@ -9,8 +10,9 @@ FROM (
     posting.piece_id, CAST(posting.tokens AS REAL) AS tokens,
     CAST(posting.body + posting.speaker + posting.said + posting.grams AS REAL) AS often,
     CAST(count(*) OVER (PARTITION BY posting.term) AS REAL) AS pieces
-  FROM json_each/*texts*/(:terms) AS wanted CROSS JOIN memory_posting AS posting ON posting.term = left(wanted.value, 250)
-  WHERE posting.piece_id >= :first AND posting.piece_id < :until
+  FROM json_each/*texts*/(:terms) AS wanted CROSS JOIN LATERAL (
+    SELECT * FROM memory_posting WHERE term = left(wanted.value, 250) AND piece_id >= :first AND piece_id < :until OFFSET 0
+  ) AS posting
 ) AS found
 CROSS JOIN (
   SELECT CAST(least(pieces, :until - :first) AS REAL) AS pieces, CAST(tokens AS REAL) / greatest(pieces, 1) AS average
@@ -37,7 +39,8 @@ SELECT
   wanted.value, count(*) FILTER (WHERE posting.body > 0) + count(*) FILTER (WHERE posting.grams > 0),
   count(*) FILTER (WHERE posting.body > 0) + count(*) FILTER (WHERE posting.speaker > 0)
   + count(*) FILTER (WHERE posting.said > 0) + count(*) FILTER (WHERE posting.grams > 0)
-FROM json_each/*texts*/(:terms) AS wanted LEFT JOIN memory_posting AS posting ON posting.term = left(wanted.value, 250)
+FROM json_each/*texts*/(:terms) AS wanted
+LEFT JOIN LATERAL (SELECT * FROM memory_posting WHERE term = left(wanted.value, 250) OFFSET 0) AS posting ON true
 GROUP BY wanted.value
 
 -- name: pieces_beside

@@ -39,10 +39,6 @@ WHERE relnamespace = CAST(current_schema AS regnamespace) AND relkind = 'r'
 -- name: wait_for_place
 SET lock_timeout TO '6s'
 
--- name: by_index
--- A commit reads a few rows by their keys. What was planned while its tables were empty would read them whole for ever.
-SET enable_seqscan TO off
-
 -- name: end_silent
 SELECT pg_terminate_backend(activity.pid)
 FROM pg_locks AS held JOIN pg_stat_activity AS activity ON activity.pid = held.pid
