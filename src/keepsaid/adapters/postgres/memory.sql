@@ -13,7 +13,7 @@ CREATE TABLE memory_posting (
   speaker integer NOT NULL,
   said integer NOT NULL,
   grams integer NOT NULL,
-  PRIMARY KEY (term, piece_id)
+  PRIMARY KEY (term, piece_id) INCLUDE (tokens, body, speaker, said, grams)
 );
 CREATE INDEX memory_posting_piece ON memory_posting (piece_id);
 

@@ -222,21 +222,23 @@ class PostgresExecutor:
         except Exception as other:  # noqa: BLE001  # guard: store writer - a fault of one commit refuses that one
             return other
 
-    def tidy(self) -> None:
-        """Do the upkeep between two groups, if no other process does; the server moves its log by itself.
+    def tidy(self) -> bool:
+        """Do some upkeep, if no other process does; the server moves its log by itself.
 
         One process keeps up as long as its connection lasts: what it makes step by step has one history.
         """
         now = time.monotonic()
         if now < self._tidy_at:
-            return
+            return False
         written = self._session.written
         with in_our_words(self._place):
             if not self._keeps_up:
                 [self._keeps_up] = only(self._session, SQL["try_lock"], (_UPKEEP,))
             for keep_up in self._table.upkeep if self._keeps_up else ():
                 keep_up(self._session, False)
-        self._tidy_at = now if self._session.written != written else now + _REST_S
+        is_done = self._session.written == written
+        self._tidy_at = now + _REST_S if is_done else now
+        return not is_done
 
     def close(self, *, broken: bool = False) -> None:
         """Close the connection."""

@@ -97,14 +97,14 @@ class GroupExecutor(Protocol):
     def apply(self, commits: Sequence[object]) -> list[Any]:
         """Apply the commits in one transaction; a result for each, RejectedCommit where one was not kept."""
 
-    def tidy(self) -> None:
-        """Do the upkeep that is due between two groups."""
+    def tidy(self) -> bool:
+        """Do some upkeep that is due between two groups; returns whether more may be due."""
 
     def close(self, *, broken: bool = False) -> None:
         """Close the database; after an error of its disk, write nothing more."""
 
 
-_GROUP_MAX, _BUSY_S = 512, 2.0
+_GROUP_MAX, _BUSY_S = 512, 0.5
 """Commits in a group; how long the upkeep waits for a quiet moment."""
 
 Job = tuple[object, "asyncio.Future[Any]"]
@@ -182,7 +182,7 @@ class Writer:
 
     def _next(self) -> Job | None:
         """Wait for the next job; where none comes for a moment, the upkeep is done."""
-        if self._untidy_since is not None:
+        while self._untidy_since is not None:
             try:
                 return self._queue.get(timeout=self._ledger.quiet_s)
             except Empty:
@@ -209,7 +209,8 @@ class Writer:
         if self._broken is not None:
             return
         try:
-            self._ledger.tidy()
+            if self._ledger.tidy():
+                self._untidy_since = time.monotonic()
         except (StoreBroken, ForeignStore) as error:
             self._broken = _broken(error)
         except StoreError:

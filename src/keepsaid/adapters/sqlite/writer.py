@@ -210,8 +210,11 @@ class TransactionExecutor:
         self._wal_pages = pages
         return apsw.SQLITE_OK
 
-    def tidy(self) -> None:
-        """Upkeep; and move what the log holds into the file once it is long. Readers are never made to wait."""
+    def tidy(self) -> bool:
+        """Upkeep; and move what the log holds into the file once it is long. Readers are never made to wait.
+
+        The rest is done after the next group.
+        """
         with translated(self._path):
             for keep_up in self._table.upkeep:
                 keep_up(self._db, False)
@@ -219,6 +222,7 @@ class TransactionExecutor:
             with translated(self._path):
                 self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             self._checkpointed()
+        return False
 
     def _checkpointed(self) -> None:
         self._wal_pages = 0

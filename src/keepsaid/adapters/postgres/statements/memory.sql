@@ -34,6 +34,9 @@ SELECT memory.id FROM (/*scored*/) AS found JOIN memory_piece AS memory ON memor
 WHERE NOT memory.beside AND /*heard*/
 ORDER BY found.score DESC, memory.id DESC LIMIT :share
 
+-- name: pieces
+SELECT pieces FROM memory_size
+
 -- name: frequencies_now
 SELECT
   wanted.value, count(*) FILTER (WHERE posting.body > 0) + count(*) FILTER (WHERE posting.grams > 0),
