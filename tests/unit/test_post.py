@@ -1,4 +1,4 @@
-"""What the outbox does with a reply that may have arrived, and with one that never arrives."""
+"""What the outbox does with a reply that may have arrived, and with one that is not sent for long."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ import pytest
 from keepsaid.adapters.channels.push import PushChannel
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import LIFE_MS, SURE_MS
-from keepsaid.domain.commits import TakeReplies
+from keepsaid.domain.commits import Decide, TakeReplies
 from keepsaid.domain.message import Lane
-from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, SendResult, StoredReply
+from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, SendLimits, SendResult, StoredReply
 from keepsaid.errors import ProcessFenced, StoreUnreachable
 from keepsaid.pipeline.leasing import LifeTerms, ProcessAge
 from keepsaid.pipeline.outbox import OutboxSender
-from keepsaid.ports.channel import MAY_SEND, check_may_send
+from keepsaid.ports.channel import MAY_SEND, Channel, check_may_send
 from keepsaid.testing.builders import CHANNEL, said
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.reply_receiver import ReplyReceiver
 from keepsaid_testkit.contracts.store_driver import StoreDriver
+
+_LIMITS = SendLimits()
 
 
 class Doubtful:
@@ -57,7 +59,7 @@ async def test_what_may_have_arrived_is_repeated_or_given_up(
     await road.queue(said(), clock.now_ms())
     claimed = await road.claim_one(clock.now_ms())
     await road.answer(claimed, at=clock.now_ms())
-    post = OutboxSender(road.store, {CHANNEL: channel}, clock, "one", asyncio.Event(), given_up)
+    post = OutboxSender(road.store, {CHANNEL: channel}, clock, "one", asyncio.Event(), SendLimits(given_up))
     for _ in range(3):
         await post.deliver()
         await post.stop(5)
@@ -87,49 +89,98 @@ class Absent:
         """Do nothing."""
 
 
-async def test_a_reply_that_never_arrives_is_tried_twenty_times_within_an_hour_and_is_dead() -> None:
+async def sent_until_settled(channel: Channel, clock: VirtualClock, limits: SendLimits = _LIMITS) -> StoredReply:
+    """A reply as it is once it was tried as long as anything was due."""
+    road = StoreDriver(InMemoryOperations())
+    await road.queue(said(), clock.now_ms())
+    claimed = await road.claim_one(clock.now_ms())
+    await road.answer(claimed, at=clock.now_ms())
+    post = OutboxSender(road.store, {CHANNEL: channel}, clock, "one", asyncio.Event(), limits)
+    while (due := await post.deliver()) is not None:
+        await post.stop(5)
+        await clock.advance(max(1, due - clock.due_ms()))
+    turn = await road.store.turn(claimed.turn_id)
+    assert turn is not None
+    [reply] = turn.replies
+    return reply
+
+
+async def test_what_was_not_sent_is_tried_for_a_day_and_is_dead() -> None:
+    clock = VirtualClock()
+    channel = Absent(clock)
+    reply = await sent_until_settled(channel, clock)
+    waits = [after - before for before, after in pairwise(channel.tried_at)]
+    assert all(500 * 2**n <= wait <= 500 * 2**n + 300 for n, wait in enumerate(waits[:9]))
+    assert all(300_000 <= wait <= 300_300 for wait in waits[10:])
+    assert 86_400_000 <= sum(waits) < 86_400_000 + 300_300
+    assert (reply.state, reply.detail) == ("dead", "nobody is there; given up after 24 h")
+
+
+async def test_an_owner_says_how_long_what_was_not_sent_is_tried() -> None:
+    clock = VirtualClock()
+    channel = Absent(clock)
+    reply = await sent_until_settled(channel, clock, SendLimits(dead_after_ms=3_600_000))
+    assert 3_600_000 <= channel.tried_at[-1] - channel.tried_at[0] < 3_600_000 + 300_300
+    assert reply.detail == "nobody is there; given up after 1 h"
+
+
+class Changing(Absent):
+    """A channel that is not there for two hours, and then never says whether a reply arrived."""
+
+    async def send(self, reply: StoredReply) -> SendResult:
+        await super().send(reply)
+        is_away = self.tried_at[-1] - self.tried_at[0] < 7_200_000
+        return SendResult(Delivered.RETRY, "away") if is_away else SendResult(Delivered.DOUBT, "no answer")
+
+    @property
+    def doubts(self) -> int:
+        """How many tries may have arrived."""
+        return sum(at - self.tried_at[0] >= 7_200_000 for at in self.tried_at)
+
+
+async def test_tries_that_sent_nothing_do_not_count_toward_the_twenty_that_may_have_arrived() -> None:
+    clock = VirtualClock()
+    channel = Changing(clock)
+    reply = await sent_until_settled(channel, clock)
+    assert (reply.state, channel.doubts, len(channel.tried_at) > 40) == ("dead", 20, True)
+    assert reply.detail == "no answer; given up: it may have arrived 20 times"
+
+
+async def test_a_dead_reply_that_a_person_sends_again_has_another_day() -> None:
     road, clock = StoreDriver(InMemoryOperations()), VirtualClock()
     channel = Absent(clock)
     await road.queue(said(), clock.now_ms())
     claimed = await road.claim_one(clock.now_ms())
     await road.answer(claimed, at=clock.now_ms())
     post = OutboxSender(road.store, {CHANNEL: channel}, clock, "one", asyncio.Event())
-    while (due := await post.deliver()) is not None:
-        await post.stop(5)
-        await clock.advance(max(1, due - clock.due_ms()))
-    waits = [after - before for before, after in pairwise(channel.tried_at)]
-    assert len(channel.tried_at) == 20
-    assert all(500 * 2**n <= wait <= 500 * 2**n + 300 for n, wait in enumerate(waits[:9]))
-    assert all(300_000 <= wait <= 300_300 for wait in waits[10:])
-    assert sum(waits) < 3_600_000
-    turn = await road.store.turn(claimed.turn_id)
-    assert turn is not None
-    assert [reply.state for reply in turn.replies] == ["dead"]
+    for _ in range(2):
+        began = len(channel.tried_at)
+        while (due := await post.deliver()) is not None:
+            await post.stop(5)
+            await clock.advance(max(1, due - clock.due_ms()))
+        assert channel.tried_at[-1] - channel.tried_at[began] >= 86_400_000
+        turn = await road.store.turn(claimed.turn_id)
+        assert turn is not None
+        [reply] = turn.replies
+        assert reply.state == "dead"
+        assert await road.store.apply(Decide(reply.id, again=True, at=clock.due_ms()))
 
 
 class Outage(Absent):
-    """A channel whose provider is down for a day, in doubt whether a try arrived."""
+    """A channel whose provider is down for two days, in doubt whether a try arrived."""
 
     async def send(self, _reply: StoredReply) -> SendResult:
         self.tried_at.append(self._clock.now_ms())
-        if self.tried_at[-1] - self.tried_at[0] < 86_400_000:
+        if self.tried_at[-1] - self.tried_at[0] < 2 * 86_400_000:
             return SendResult(Delivered.DOUBT if len(self.tried_at) % 2 else Delivered.RETRY, "down", outage=True)
         return SendResult(Delivered.CONFIRMED)
 
 
-async def test_an_outage_does_not_count_toward_the_twenty_tries() -> None:
-    road, clock = StoreDriver(InMemoryOperations()), VirtualClock()
+async def test_an_outage_ends_no_reply() -> None:
+    clock = VirtualClock()
     channel = Outage(clock)
-    await road.queue(said(), clock.now_ms())
-    claimed = await road.claim_one(clock.now_ms())
-    await road.answer(claimed, at=clock.now_ms())
-    post = OutboxSender(road.store, {CHANNEL: channel}, clock, "one", asyncio.Event())
-    while (due := await post.deliver()) is not None:
-        await post.stop(5)
-        await clock.advance(max(1, due - clock.due_ms()))
-    turn = await road.store.turn(claimed.turn_id)
-    assert turn is not None
-    assert ([reply.state for reply in turn.replies], len(channel.tried_at) > 200) == (["sent"], True)
+    reply = await sent_until_settled(channel, clock)
+    assert (reply.state, len(channel.tried_at) > 200) == ("sent", True)
 
 
 class Overtaken(InMemoryOperations):

@@ -16,6 +16,7 @@ from keepsaid.adapters.tools.mcp import ACCEPTED_FILE, SERVERS_FILE, WAITING_FIL
 from keepsaid.config import Config, Home
 from keepsaid.config.home import write_file
 from keepsaid.domain import message, trust
+from keepsaid.domain.reply import SendLimits
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, HomeError, ToolError
 from keepsaid.ports import model, runtime
@@ -91,9 +92,10 @@ def github_sweep_of(config: Config, clock: runtime.Clock, state: Path) -> Redeli
     return RedeliverySweep(github_api_of(config), settings.hooks, clock, state / SWEEP_FILE, settings.sweep_s)
 
 
-def channels_without_resend(config: Config) -> frozenset[str]:
-    """Return the channels where a reply that may have arrived is not sent again."""
-    return frozenset(name for name, one in config.channels.items() if one.on_unknown_delivery == "dead_letter")
+def send_limits(config: Config) -> SendLimits:
+    """When replies are given up; on some channels once one may have arrived."""
+    without = (name for name, one in config.channels.items() if one.on_unknown_delivery == "dead_letter")
+    return config.replies.limits(frozenset(without))
 
 
 def url_refused(url: str, hosts: tuple[str, ...]) -> str | None:

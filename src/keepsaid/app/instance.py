@@ -251,8 +251,8 @@ class Instance:
         self.reloading.add(self.scheduling)
         self.reloading.add(extending.ReloadableExtensions(self.extending.lifecycle))
         self._check_rule_tools()
-        hint, once = self.flow.hints.deliver, channels.channels_without_resend(self.config)
-        post = OutboxSender(self.operations, self.channels, self.clock, self.owner, hint, once, self.life)
+        hint, limits = self.flow.hints.deliver, channels.send_limits(self.config)
+        post = OutboxSender(self.operations, self.channels, self.clock, self.owner, hint, limits, self.life)
         turns = self.config.turns
         places = workers.TurnConcurrency(turns.concurrent_max, turns.slow_s, turns.open_max)
         works = self.life.terms.works

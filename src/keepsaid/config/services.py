@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
 from keepsaid.config.section import ConfigSection
-from keepsaid.domain import message, turn
+from keepsaid.domain import message, reply, turn
 from keepsaid.domain.allowed_hosts import parse_allowed_host
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.timing import Cron, Every, QuietHours, Timing, checked, known_zone, once, quiet_of
@@ -34,6 +34,17 @@ class TargetConfig(ConfigSection):
         key = message.lane_key(self.conversation, self.topic)
         lane = message.Lane(self.channel, self.account, self.conversation, key)
         return Target(lane, direct=self.direct or self.channel == message.TERMINAL)
+
+
+class RepliesConfig(ConfigSection):
+    """Replies on their way out."""
+
+    dead_after_s: float = Field(86_400.0, ge=60)
+    """Seconds after its first attempt at which a reply that could not be sent is given up."""
+
+    def limits(self, without_resend: frozenset[str]) -> reply.SendLimits:
+        """When a reply is given up; the channels given repeat nothing that may have arrived."""
+        return reply.SendLimits(without_resend, int(self.dead_after_s * 1_000))
 
 
 class ScheduleConfig(ConfigSection):

@@ -46,7 +46,8 @@ def address(messages: Sequence[StoredMessage]) -> tuple[str | None, str | None]:
 class StoredReply:
     """A stored reply. `key` is stable over retries and restarts, for providers that take one.
 
-    `possible_duplicate` is set once an earlier try may have arrived. `detail` is the result of the last attempt.
+    `possible_duplicate` is set once an earlier try may have arrived. `detail` is the result of the last attempt. Of one
+    that was taken to be sent, `doubts` says how many tries ended in doubt, and `tried_from` when the first one began.
     """
 
     id: int
@@ -59,11 +60,24 @@ class StoredReply:
     possible_duplicate: bool = False
     created_at: int = 0
     detail: str = ""
+    doubts: int = 0
+    tried_from: int = 0
 
     @property
     def key(self) -> str:
         """The idempotency key."""
         return f"keepsaid-{self.id:x}"
+
+
+@frozen
+class SendLimits:
+    """When a reply is given up: on a channel in `without_resend` once it may have arrived, on others after 20 doubts.
+
+    What was provably not sent is tried again for `dead_after_ms`.
+    """
+
+    without_resend: frozenset[str] = frozenset()
+    dead_after_ms: int = 86_400_000
 
 
 class Delivered(StrEnum):

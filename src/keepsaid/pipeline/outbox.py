@@ -1,6 +1,7 @@
-"""The outbox: sends replies in order; decides whether a failed one is sent again, or is dead after 20 tries.
+"""The outbox: sends replies in order; decides whether a failed one is sent again, or given up.
 
-Outages that a channel reports as such do not count.
+What was provably not sent waits for a day; what may have arrived is sent 20 times at most. Outages that a channel
+reports as such end nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keepsaid.domain.commits import Doubt, Resend, Settle, TakeReplies
-from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
+from keepsaid.domain.reply import Delivered, Sending, SendLimits, SendResult, StoredReply
 from keepsaid.errors import StoreBroken, StoreError
 from keepsaid.ports.channel import MAY_SEND, Channel
 from keepsaid.ports.runtime import Clock, Standing, point
@@ -20,7 +21,7 @@ from keepsaid.ports.store import Store
 _log = logging.getLogger("keepsaid.outbox")
 _TAKEN_MAX = 32
 _STORE_WAIT_MS = 1_000
-_TRIES_MAX = 20
+_DOUBTS_MAX = 20
 _FIRST_WAIT_MS = 500
 _BLOCKED_WAIT_MS = 200
 """What is due but stands behind a reply that is not settled is looked at again after this."""
@@ -30,17 +31,14 @@ _LONGEST_WAIT_MS = 300_000
 
 @dataclass(slots=True, eq=False)
 class OutboxSender:
-    """Takes replies out of the outbox and hands them to their channels.
-
-    What may have arrived is sent again, marked; on a channel in `without_resend` it is not.
-    """
+    """Takes replies out of the outbox and hands them to their channels. What may have arrived is sent again, marked."""
 
     store: Store
     channels: Mapping[str, Channel]
     clock: Clock
     owner: str
     hint: asyncio.Event
-    without_resend: frozenset[str] = frozenset()
+    limits: SendLimits = SendLimits()
     standing: Standing | None = None
     _called: tuple[str, ...] = field(init=False)
     _sending: set[asyncio.Task[None]] = field(default_factory=set, init=False)
@@ -68,7 +66,7 @@ class OutboxSender:
 
     async def _take(self, free: int, now: int) -> int:
         """Take replies and start sending them; a stop lets this end, or what is taken would have no sender."""
-        await self.store.apply(Resend(self.without_resend, now))
+        await self.store.apply(Resend(self.limits.without_resend, now))
         taken = await self.store.apply(TakeReplies(self._called, self.owner, free, now))
         for reply in taken:
             task = asyncio.create_task(self._send(reply), name=f"send-{reply.id}")
@@ -97,13 +95,22 @@ class OutboxSender:
             return
         result = await self._try(reply)
         point("send.after")
-        outcome = result.outcome
-        if outcome in (Delivered.RETRY, Delivered.DOUBT) and reply.attempts >= _TRIES_MAX and not result.outage:
-            outcome = Delivered.DEAD
+        outcome, detail = self._verdict(reply, result)
         if (wait := result.retry_after_ms) is None:
             wait = min(_LONGEST_WAIT_MS, _FIRST_WAIT_MS * 2 ** min(reply.attempts - 1, 16))
         now, retry_at = self.clock.now_ms(), self.clock.due_ms() + wait
-        await self._settled(Settle(reply.id, reply.fence, outcome, now, result.detail, result.provider_id, retry_at))
+        await self._settled(Settle(reply.id, reply.fence, outcome, now, detail, result.provider_id, retry_at))
+
+    def _verdict(self, reply: StoredReply, result: SendResult) -> tuple[Delivered, str]:
+        """What a try settles, and why: a reply that failed for too long is dead."""
+        if result.outage or result.outcome not in (Delivered.RETRY, Delivered.DOUBT):
+            return result.outcome, result.detail
+        if result.outcome is Delivered.DOUBT and reply.doubts + 1 >= _DOUBTS_MAX:
+            return Delivered.DEAD, f"{result.detail}; given up: it may have arrived {_DOUBTS_MAX} times"
+        limit_ms = self.limits.dead_after_ms
+        if result.outcome is Delivered.RETRY and self.clock.due_ms() >= reply.tried_from + limit_ms:
+            return Delivered.DEAD, f"{result.detail}; given up after {limit_ms / 3_600_000:g} h"
+        return result.outcome, result.detail
 
     async def _is_ours(self, reply: StoredReply) -> bool:
         """False when this process was frozen since it took the reply: taken for dead, so that others send it."""

@@ -96,6 +96,7 @@ def trace_bytes(trace: Json) -> bytes:
 
 
 SQL = load("outbox")
+_DIED = "the process died while sending it"
 _DAMAGED = "what is on disk of it is not what was stored: keepsaid doctor --deep"
 _FINAL = (Delivered.CONFIRMED, Delivered.DEAD, Delivered.REFUSED)
 
@@ -162,7 +163,9 @@ def take(db: SqlSession, commit: TakeReplies) -> tuple[StoredReply, ...]:
         if reply_id in damaged:
             _settle(db, "sending", Settle(reply_id, 0, Delivered.DEAD, commit.at, _DAMAGED))
     sendable = [reply_id for reply_id, _ in due if reply_id not in damaged]
-    return tuple(rows.reply(row) for reply_id in sendable for row in every(db, rows.SQL["reply"], (reply_id,)))
+    tries = {row[0]: row[1:] for row in every(db, SQL["tries"], (db.numbers(sendable), _DIED))} if sendable else {}
+    taken = (rows.reply(row) for reply_id in sendable for row in every(db, rows.SQL["reply"], (reply_id,)))
+    return tuple(replace(one, doubts=tries[one.id][0], tried_from=tries[one.id][1]) for one in taken)
 
 
 def _keep_move(db: SqlSession, reply_id: int, verb: str, at: int, detail: str = "") -> None:
@@ -195,7 +198,7 @@ def doubt(db: SqlSession, commit: Doubt) -> int:
     found = every(db, SQL["sending_elsewhere"], (commit.owner,))
     for reply_id, state in found:
         db.post(SQL["uncharge"], (reply_id,))
-        _move(db, (reply_id, state, "doubt"), (0, "the process died while sending it", None, None, False), commit.at)
+        _move(db, (reply_id, state, "doubt"), (0, _DIED, None, None, False), commit.at)
     if scalar(db, SQL["lives_beside"], (commit.owner,)) is None:
         db.post(SQL["due_now"], (commit.at,))
     return len(found)

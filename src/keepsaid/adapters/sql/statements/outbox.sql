@@ -43,6 +43,13 @@ ORDER BY next_at, id LIMIT ?3
 -- name: take
 UPDATE reply SET state = ?2, owner = ?3, fence = fence + 1, attempts = attempts + 1 WHERE id = ?1
 
+-- name: tries
+SELECT reply_id, sum(iif(verb = 'doubt' AND detail <> ?2, 1, 0)), min(at) FROM reply_move AS move
+WHERE reply_id IN (SELECT value FROM carray(?1)) AND n > coalesce(
+  (SELECT max(n) FROM reply_move AS last WHERE last.reply_id = move.reply_id AND last.verb = 'requeue'), 0
+)
+GROUP BY reply_id
+
 -- name: keep_move
 INSERT INTO reply_move (reply_id, n, verb, at, detail)
 SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4 FROM reply_move WHERE reply_id = ?1
