@@ -44,11 +44,14 @@ ORDER BY next_at, id LIMIT ?3
 UPDATE reply SET state = ?2, owner = ?3, fence = fence + 1, attempts = attempts + 1 WHERE id = ?1
 
 -- name: tries
-SELECT reply_id, sum(iif(verb = 'doubt' AND detail <> ?2, 1, 0)), min(at) FROM reply_move AS move
-WHERE reply_id IN (SELECT value FROM carray(?1)) AND n > coalesce(
-  (SELECT max(n) FROM reply_move AS last WHERE last.reply_id = move.reply_id AND last.verb = 'requeue'), 0
-)
-GROUP BY reply_id
+SELECT move.reply_id, sum(iif(move.verb = 'doubt' AND move.detail <> ?2, 1, 0)), min(move.at)
+FROM (
+  SELECT wanted.value AS reply_id, coalesce(
+    (SELECT max(n) FROM reply_move WHERE reply_id = wanted.value AND verb = 'requeue'), 0
+  ) AS requeued
+  FROM carray(?1) AS wanted
+) AS round CROSS JOIN reply_move AS move ON move.reply_id = round.reply_id AND move.n > round.requeued
+GROUP BY move.reply_id
 
 -- name: keep_move
 INSERT INTO reply_move (reply_id, n, verb, at, detail)
