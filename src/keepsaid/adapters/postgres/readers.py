@@ -95,7 +95,8 @@ class PostgresReaders:
                     session.end()
 
         def fail(ended: asyncio.Future[None]) -> None:
-            if not answer.done() and (error := ended.exception()) is not None:
+            error = None if ended.cancelled() else ended.exception()
+            if error is not None and not answer.done():
                 answer.set_exception(error)
 
         loop.run_in_executor(self._pool, run).add_done_callback(fail)
