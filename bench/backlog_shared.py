@@ -13,7 +13,8 @@ from bench.contender import Absent
 from bench.servers import postgres
 from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
-from keepsaid.config.settings import BufferConfig, ModelsConfig, StoreConfig
+from keepsaid.config.services import StoreConfig
+from keepsaid.config.settings import BufferConfig, ModelsConfig
 
 _WAITING, _LANES, _BATCHES = 1_000_000, 50_000, 5_000
 

@@ -23,7 +23,8 @@ from keepsaid.adapters.models.memory_calls import SUMMARY_TOOL
 from keepsaid.app.instance import Instance
 from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
-from keepsaid.config.settings import BufferConfig, ModelsConfig, StoreConfig
+from keepsaid.config.services import StoreConfig
+from keepsaid.config.settings import BufferConfig, ModelsConfig
 from keepsaid.domain.context import HEADINGS
 from keepsaid.domain.memory import Kind, NewMemory, conversation_scope
 from keepsaid.domain.message import Content, Inbound, Lane, Origin, Trust

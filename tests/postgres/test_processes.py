@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from tests.acceptance.program import WITHIN_S, Program, Running
 from tests.postgres.proxy import between
@@ -125,7 +126,10 @@ def test_one_that_the_network_cuts_off_is_replaced_and_ends_when_it_is_back(
         assert fleet.leader(of=3) == 0
         proxy.is_away = True
         refused = fleet.homes[0].run("inbox", "send", "is anybody there?", code=None)
-        assert refused.code != 0
+        assert (refused.code != 0, "KS-DB-AWAY" in refused.err) == (True, True)
+        while httpx2.get(f"{fleet.running[0].url}/readyz", trust_env=False).status_code == 200:
+            pass
+        assert "a runtime is up" in fleet.homes[0].run("doctor", code=None).out
         assert fleet.leader(of=2) != 0
         for n in (1, 2):
             assert fleet.say(n, f"still there? {n}")["state"] == "done"
@@ -159,6 +163,18 @@ def test_a_door_takes_in_what_a_worker_answers_and_neither_leads(place: Postgres
             pass
         ran = fleet.homes[0].run("status", code=None)
         assert "no process leads" in ran.out
+
+
+def test_a_worker_takes_no_messages_and_says_so(place: PostgresPlace, tmp_path: Path) -> None:
+    empty(place)
+    with Fleet(place, tmp_path, "worker", "all") as fleet:
+        worker, whole = (running.url for running in fleet.running)
+        body = {"text": "hello", "sender": "ann", "conversation": "c1"}
+        refused = httpx2.post(f"{worker}/v1/messages", json=body, trust_env=False)
+        assert (refused.status_code, "is a worker" in refused.json()["title"]) == (404, True)
+        assert httpx2.post(f"{whole}/v1/messages", json=body, trust_env=False).status_code == 201
+        ready = [httpx2.get(f"{url}/readyz", trust_env=False).status_code for url in (worker, whole)]
+        assert ready == [503, 200]
 
 
 def test_only_processes_that_share_a_database_have_roles(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def _is_barred(place: PostgresPlace) -> bool:
 @pytest.mark.parametrize(
     ("login", "said", "hint"),
     [
-        ("walled:hunter2@", "password authentication failed", "correct the password in ~/.pgpass"),
+        ("walled:hunter2@", "password authentication failed", "correct the password in store.url or ~/.pgpass"),
         ("walled:@", "no password supplied", "with mode 0600"),
         ("barred:@", "no encryption", "?sslmode=require"),
         ("nobody:@", 'role "nobody" does not exist', "createuser"),

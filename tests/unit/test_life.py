@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.domain.batch import TrialTerms
+from keepsaid.domain.batch import LIFE_MS, PULSE_MS, TrialTerms
 from keepsaid.domain.process import VoidLeases
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.workers import Attempt, RetryPolicy
@@ -139,3 +139,24 @@ async def test_one_that_falls_silent_is_found_within_fifteen_seconds_and_the_nex
     await store.apply(VoidLeases("two", clock.now_ms(), "", (), sharing=two.sharing()))
     await two.work()
     assert (two.leads, two.chosen.is_set()) == (True, True)
+
+
+async def test_when_the_database_was_away_for_all_nobody_is_taken_for_dead_at_once() -> None:
+    """The first one that reaches it again gives the others as long as a life to say that they live."""
+    store, clock = InMemoryOperations(), VirtualClock()
+    one, two, dead = (ProcessAge(store, clock, name, LifeTerms(shares=True)) for name in ("one", "two", "dead"))
+    for name, life in (("one", one), ("two", two), ("dead", dead)):
+        await store.apply(VoidLeases(name, 0, "", (), sharing=life.sharing()))
+        await life.work()
+    await clock.advance(40_000)
+    back_at = clock.steady_ms()
+    await two.work()
+    assert not two.lapsed.is_set()
+    await clock.advance(9_000)
+    await one.work()
+    assert (one.leads, one.lapsed.is_set()) == (True, False)
+    while not two.lapsed.is_set():
+        await clock.advance(PULSE_MS)
+        await one.work()
+        await two.work()
+    assert LIFE_MS < clock.steady_ms() - back_at <= 15_000, "who was killed meanwhile is still found"

@@ -12,6 +12,42 @@ from keepsaid.domain import message, reply, turn
 from keepsaid.domain.allowed_hosts import parse_allowed_host
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.timing import Cron, Every, QuietHours, Timing, checked, known_zone, once, quiet_of
+from keepsaid.text.normal import is_plain_url
+
+
+def _plain(url: SecretStr | None) -> SecretStr | None:
+    """A URL whose password ends where everybody takes it to end. Its parts are shown, and no other part may be it."""
+    if url is not None and not is_plain_url(url.get_secret_value()):
+        raise ValueError("in its user name and password, @ / ? # and % are written %40 %2F %3F %23 and %25")
+    return url
+
+
+class StoreConfig(ConfigSection):
+    """Where both stores are."""
+
+    url: SecretStr | None = None
+    """postgresql://user:password@host/database holds both stores in PostgreSQL, in the schema keepsaid, in place of the
+    files that buffer.path and memory.path name. Any number of processes work with them."""
+
+    redis: SecretStr | None = None
+    """redis://host carries wake-ups between the processes that share a database. Whatever it does, no result depends on
+    it; without an answer they go by the database."""
+
+    @field_validator("redis")
+    @classmethod
+    def validate_redis(cls, url: SecretStr | None) -> SecretStr | None:
+        """Refuse what is not the URL of a Redis."""
+        if url is not None and not url.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
+            raise ValueError("it must begin with redis://, rediss:// or unix://")
+        return _plain(url)
+
+    @field_validator("url")
+    @classmethod
+    def validate_url(cls, url: SecretStr | None) -> SecretStr | None:
+        """Refuse the URL of another kind of database."""
+        if url is not None and not url.get_secret_value().startswith(("postgresql://", "postgres://")):
+            raise ValueError("it must begin with postgresql://, or be left out for stores in files")
+        return _plain(url)
 
 
 class TargetConfig(ConfigSection):

@@ -58,34 +58,6 @@ class ModelsConfig(ConfigSection):
     """How long an outage of the provider is waited out before a message is given up."""
 
 
-class StoreConfig(ConfigSection):
-    """Where both stores are."""
-
-    url: SecretStr | None = None
-    """postgresql://user:password@host/database holds both stores in PostgreSQL, in the schema keepsaid, in place of the
-    files that buffer.path and memory.path name. Any number of processes work with them."""
-
-    redis: SecretStr | None = None
-    """redis://host carries wake-ups between the processes that share a database. Whatever it does, no result depends on
-    it; without an answer they go by the database."""
-
-    @field_validator("redis")
-    @classmethod
-    def validate_redis(cls, url: SecretStr | None) -> SecretStr | None:
-        """Refuse what is not the URL of a Redis."""
-        if url is not None and not url.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
-            raise ValueError("it must begin with redis://, rediss:// or unix://")
-        return url
-
-    @field_validator("url")
-    @classmethod
-    def validate_url(cls, url: SecretStr | None) -> SecretStr | None:
-        """Refuse the URL of another kind of database."""
-        if url is not None and not url.get_secret_value().startswith(("postgresql://", "postgres://")):
-            raise ValueError("it must begin with postgresql://, or be left out for stores in files")
-        return url
-
-
 class BufferConfig(ConfigSection):
     """The buffer and its window."""
 
@@ -356,7 +328,7 @@ class Config(BaseModel):
     owner: tuple[OwnerIdentity, ...] = ()
     """Who owns this instance, besides the terminal."""
     models: ModelsConfig = ModelsConfig()
-    store: StoreConfig = StoreConfig()
+    store: services.StoreConfig = services.StoreConfig()
     buffer: BufferConfig = BufferConfig()
     routes: conversations.RoutesConfig = conversations.RoutesConfig()
     channels: Annotated[dict[str, ChannelConfig], BeforeValidator(_with_builtin)] = Field(

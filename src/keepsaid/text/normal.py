@@ -189,6 +189,15 @@ _PASSWORD = lazy(r"(?P<before>://[^\s/?#:@]{0,200}:)[^\s/?#]{1,400}@")
 _LOGIN = lazy(r"(?<=://)[^\s/?#]{1,600}@")
 
 
+_PLAIN_URL = lazy(r"[a-z]{1,20}://(?:[^\s/?#@]{0,600}@)?[^\s/?#@]{0,600}(?:/[^\s?#@]{0,600})?(?:\?[^\s?#@]{0,2000})?")
+_BAD_ESCAPE = lazy(r"%(?![0-9A-Fa-f]{2})")
+
+
+def is_plain_url(text: str) -> bool:
+    """Whether it is clear where the user name and password of a URL end: they have no @ / ? # or lone % in them."""
+    return _PLAIN_URL.fullmatch(text) is not None and _BAD_ESCAPE.search(text) is None
+
+
 def without_logins(text: str) -> str:
     """The text without the user name and password of every URL in it: `https://example.org`."""
     return _LOGIN.sub("", text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 import psycopg
 from psycopg import errors, sql
@@ -46,7 +47,10 @@ class PostgresPlace:
     schema: str = "keepsaid"
 
     def __str__(self) -> str:
-        return without_logins(self.url)
+        """The URL without its login, and of its parameters only where the server is."""
+        url, _, query = self.url.partition("?")
+        where = [(name, value) for name, value in parse_qsl(query) if name in ("host", "port", "dbname")]
+        return without_logins(url) + (f"?{urlencode(where, safe='/')}" if where else "")
 
 
 @contextmanager
@@ -66,18 +70,32 @@ def in_our_words(place: PostgresPlace) -> Iterator[None]:
         line = _first_line(error)
         if (hint := next((hint for words, hint in _REFUSALS if words in str(error)), None)) is not None:
             raise StoreUnreachable(f"{place} refuses the connection ({line})", hint=hint) from error
-        raise StoreUnreachable(f"{place} cannot be reached ({line})") from error
+        hint = _CORRECT if any(words in str(error) for words in _MISTAKES) else StoreUnreachable.hint
+        raise StoreUnreachable(f"{place} cannot be reached ({line})", hint=hint) from error
+    except errors.InsufficientPrivilege as error:
+        raise StoreError(f"{place}: the role lacks rights ({_first_line(error)})", hint=lacking(place)) from error
     except psycopg.Error as error:
-        raise StoreError(f"{place}: {_first_line(error)}") from error
+        hint = _CORRECT if type(error) is psycopg.ProgrammingError else StoreError.hint
+        raise StoreError(f"{place}: {_first_line(error)}", hint=hint) from error
+
+
+_MISTAKES = ("could not translate host name", "failed to resolve host", "invalid port number")
+_CORRECT = "correct store.url: keepsaid config path"
+
+
+def lacking(place: PostgresPlace) -> str:
+    """What gives a role the rights that it needs to work with what is there."""
+    return f"GRANT ALL ON SCHEMA {place.schema}, and on ALL TABLES IN it, to the role; or let the role own both"
 
 
 _REFUSALS = (
-    ("password authentication failed", "correct the password in ~/.pgpass, or that of the role"),
+    ("password authentication failed", "correct the password in store.url or ~/.pgpass, or that of the role"),
     ("no password supplied", "put the password into ~/.pgpass, with mode 0600"),
     ("no encryption", "add ?sslmode=require to store.url, or allow the connection in the server's pg_hba.conf"),
     ("server does not support SSL", "remove sslmode from store.url, or set up TLS in the server"),
     ("pg_hba.conf", "allow the connection in the server's pg_hba.conf"),
-    ("does not exist", "createdb --encoding UTF8 --template template0 NAME; createuser NAME for a role"),
+    ('role "', "createuser --pwprompt NAME, as store.url names it"),
+    ("does not exist", "createdb --encoding UTF8 --template template0 --owner ROLE DATABASE"),
 )
 """What a server that is there says when it lets nobody in, and what to do then."""
 

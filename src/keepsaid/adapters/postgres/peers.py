@@ -141,7 +141,8 @@ class PostgresPeers:
             except StoreError as error:
                 if self._is_closing:
                     return
-                _log.warning("no wake-ups from other processes: %s", error.what, extra={"code": error.code})
+                if not is_again:
+                    _log.warning("no wake-ups from other processes: %s", error.what, extra={"code": error.code})
                 time.sleep(_AGAIN_S)
                 is_again = True
 

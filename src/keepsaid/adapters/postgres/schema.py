@@ -12,11 +12,11 @@ from importlib.resources import files
 
 from psycopg import errors, sql
 
-from keepsaid.adapters.postgres.connection import WRITER_LOCK, PostgresPlace, connect, in_our_words
+from keepsaid.adapters.postgres.connection import WRITER_LOCK, PostgresPlace, connect, in_our_words, lacking
 from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.postgres.tables import SQL, script
-from keepsaid.adapters.sql.query import column, load, one
+from keepsaid.adapters.sql.query import column, load, one, scalar
 from keepsaid.adapters.sql.scripts import check_number, due, oldest_known, oldest_name
 from keepsaid.domain.batch import LIFE_MS
 from keepsaid.errors import ForeignStore, StoreError, StoreLocked
@@ -80,8 +80,11 @@ def _found(db: PostgresSession, place: PostgresPlace, part: str) -> int:
     tables = column(db, SQL["tables"], (place.schema,))
     if "keepsaid_schema" not in tables:
         if tables:
-            raise ForeignStore(f"the schema {place.schema} of {place} is another program's")
+            what = f"the schema {place.schema} of {place} is another program's"
+            raise ForeignStore(what, safe="The database was not touched.", hint="name another database in store.url")
         return 0
+    if not scalar(db, SQL["may_use"], (place.schema,)):
+        raise StoreError(f"{place}: no right to use the schema", safe="Nothing was changed.", hint=lacking(place))
     number, oldest = (one(db, SCHEMA["version"], (name,)) for name in (part, oldest_name(part)))
     return check_number(str(place), part, int(number[0]) if number else 0, int(oldest[0]) if oldest else None)
 

@@ -50,7 +50,7 @@ def move(
     text = file.read_bytes().decode("utf-8") if file.exists() else ""
     parse_document(text, file)
     if to != FILES and not to.startswith(("postgresql://", "postgres://", "${")):
-        raise typer.BadParameter(f"{to!r} is neither postgresql://... nor files", param_hint="--to")
+        raise typer.BadParameter("it is neither postgresql://... nor files", param_hint="--to")
     changed = without_setting(text, _URL) if to == FILES else with_setting(text, _URL, to)
     wanted = _changed_config(changed, file)
     if "://" in to and urlsplit(to).password:

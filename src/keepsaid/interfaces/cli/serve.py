@@ -178,13 +178,16 @@ async def recovered(instance: Instance) -> list[str]:
 
 async def _tell(instance: Instance, address: Address) -> None:
     memories = sum((await instance.memories.counts()).values())
+    takes_in = instance.life.terms.role is not ProcessRole.WORKER
     hooks = ", ".join(
         f"{address.url}/hooks/{name}" + ("" if instance.config.channels[name].secret else " (closed: no secret is set)")
         for name in instance.hooks
+        if takes_in
     )
     for name, reason in (await instance.services.status.read()).host.quarantined.items():
         say(f"quarantined {name}: {reason}   keepsaid ext show {name}")
-    say(f"channels    {', '.join(sorted(instance.channels))}")
+    channels = ", ".join(sorted(instance.channels)) if takes_in else "none: a worker takes no messages"
+    say(f"channels    {channels}")
     say(f"model       {instance.model.name}" + (": answers quote memory" if instance.model.name == "none" else ""))
     say(f"memory      {counted(memories, 'memory', 'memories')}")
     shape = {"url": address.url, "pid": os.getpid(), "home": str(instance.home.data), "model": instance.model.name}

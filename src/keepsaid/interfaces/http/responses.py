@@ -92,11 +92,16 @@ _STATUS: Mapping[int, tuple[type[errors.KeepsaidError], ...]] = {
 """The first that fits; what fits none is 500."""
 
 
+_AWAY = "the database cannot be reached"
+"""What a client hears: where the database is concerns its owner."""
+
+
 def problem(error: errors.KeepsaidError, *, owner: bool = False) -> JSONResponse:
     """The response for an error; its hints for the owner are left out, because a client cannot run them."""
     status = next((code for code, kinds in _STATUS.items() if isinstance(error, kinds)), 500)
     is_command = error.hint.startswith(("keepsaid ", errors.InputError.hint)) and status < 500
-    title = _SURROGATES.sub("\ufffd", cut(error.what, _TITLE_CHARS_MAX))
+    what = _AWAY if isinstance(error, errors.StoreUnreachable) and not owner else error.what
+    title = _SURROGATES.sub("\ufffd", cut(what, _TITLE_CHARS_MAX))
     body = {"type": "about:blank", "title": title, "status": status, "code": error.code}
     body |= {"safe": error.safe, "hint": _PAGE if is_command and not owner else error.hint}
     headers = {"Retry-After": "5"} if status == 503 else {}

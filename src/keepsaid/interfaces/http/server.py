@@ -24,7 +24,8 @@ from starlette.types import Message
 from keepsaid.app.instance import Instance
 from keepsaid.config.services import ServerConfig
 from keepsaid.domain.ids import show
-from keepsaid.errors import HomeError, StoreFull
+from keepsaid.domain.process import ProcessRole
+from keepsaid.errors import HomeError, StoreFull, StoreUnreachable
 from keepsaid.interfaces.http import batches, bodies, connections, memories, messages, operator, responses
 from keepsaid.values import frozen
 
@@ -54,13 +55,24 @@ def routes(instance: Instance, gate: bodies.Gate, stopping: asyncio.Event) -> li
     return [
         Route("/healthz", responses.guarded(partial(_health, instance)), methods=["GET"]),
         Route("/readyz", responses.guarded(partial(_ready, instance)), methods=["GET"]),
-        Route("/v1/messages", responses.guarded(chat.put), methods=["POST"]),
+        Route("/v1/messages", responses.guarded(_from_outside(instance, chat.put)), methods=["POST"]),
         Route("/v1/messages/{id}", responses.guarded(chat.get), methods=["GET"]),
         Route("/v1/messages/{id}/events", responses.guarded(chat.events), methods=["GET"]),
-        Route("/v1/media/{medium}", responses.guarded(chat.put_raw), methods=["POST"]),
+        Route("/v1/media/{medium}", responses.guarded(_from_outside(instance, chat.put_raw)), methods=["POST"]),
         *(route.bound(instance, gate) for route in owner),
-        Route("/hooks/{name}", responses.guarded(partial(_hook, instance)), methods=["POST"]),
+        Route("/hooks/{name}", responses.guarded(_from_outside(instance, partial(_hook, instance))), methods=["POST"]),
     ]
+
+
+def _from_outside(instance: Instance, endpoint: responses.Endpoint) -> responses.Endpoint:
+    """An endpoint that messages come in by; that of a worker takes none."""
+    if instance.life.terms.role is not ProcessRole.WORKER:
+        return endpoint
+
+    async def refuse(_request: Request) -> Response:
+        raise responses.NotFound("this process is a worker (--role worker), and takes no messages")
+
+    return refuse
 
 
 async def _health(instance: Instance, _request: Request) -> Response:
@@ -72,6 +84,10 @@ async def _health(instance: Instance, _request: Request) -> Response:
 async def _ready(instance: Instance, request: Request) -> Response:
     if (failure := instance.failure) is not None:
         return JSONResponse({"ready": False, "code": failure.code}, 503)
+    if instance.life.terms.role is ProcessRole.WORKER:
+        return JSONResponse({"ready": False, "role": "worker"}, 503)
+    if not instance.life.is_sure:
+        return JSONResponse({"ready": False, "code": StoreUnreachable.code}, 503)
     state = request.app.state
     if state.refused_at is not None and asyncio.get_running_loop().time() - state.refused_at < _REFUSING_S:
         return JSONResponse({"ready": False, "code": StoreFull.code}, 503)

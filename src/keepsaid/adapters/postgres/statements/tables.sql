@@ -18,5 +18,8 @@ CREATE SCHEMA IF NOT EXISTS /*name*/
 -- name: lock
 SELECT pg_advisory_lock(?1)
 
+-- name: may_use
+SELECT has_schema_privilege(CAST(?1 AS TEXT), 'USAGE')
+
 -- name: tables
 SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(CAST(?1 AS TEXT)) AND relkind = 'r'

@@ -25,6 +25,12 @@ DELETE FROM life WHERE id <= (SELECT max(id) FROM life) - ?1 AND state <> 'runni
 -- name: beat
 UPDATE life SET lived_ms = ?2, due_ms = ?3, kept_until = ?4 WHERE owner = ?1 AND state = 'running'
 
+-- Where nobody has said for so long that it lives, and this one now does, the database was away: all have as long again.
+-- name: all_kept
+UPDATE life SET kept_until = ?2 WHERE state = 'running'
+AND EXISTS (SELECT 1 FROM life AS own WHERE own.owner = ?3 AND own.state = 'running')
+AND NOT EXISTS (SELECT 1 FROM life AS kept INDEXED BY life_running WHERE kept.state = 'running' AND kept.kept_until >= ?1)
+
 -- name: running
 SELECT state FROM life WHERE owner = ? AND state = 'running'
 
