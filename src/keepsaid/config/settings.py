@@ -77,7 +77,8 @@ class BufferConfig(ConfigSection):
     """Days after which messages that are done or dropped are pruned, with the steps of their turns, and lines of the
     journal that no subscriber needs any more."""
     trace_days: float = Field(30.0, gt=0, le=36_500)
-    """Days after which their batches, turns, traces, settled replies, ended tasks and runs are, and never before."""
+    """Days after which their batches, turns, traces and settled replies are, never before the messages; and tasks, runs
+    of schedules and findings that ended."""
     dedupe_retention_days: float | None = Field(None, ge=1, le=36_500)
     """Days after which a pruned message's key may be used for a new one; by default it is a duplicate for ever."""
     warn_count: int = Field(10_000, ge=1)

@@ -50,7 +50,7 @@ class RedisRelay:
             )
         except ValueError as error:
             raise ConfigError(f"store.redis cannot be read: {error}", hint="keepsaid config set store.redis") from error
-        self._name = without_logins(url)
+        self._name = without_logins(url.partition("?")[0])
         self._token = secrets.token_hex(8)
         self._channel = ""
         self._rests_until = 0.0
