@@ -29,6 +29,9 @@ _DIFFERS = (
 )
 """What differs from run to run or with every adjustment, and what stands for it when outputs are compared."""
 
+_GOES_ON = re.compile(r"\n {12}(?=\S)")
+"""A line is broken where a time has more digits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -60,7 +63,8 @@ class Ran:
 
 
 def masked(output: str) -> str:
-    """An output without what differs from run to run, and without what only aligns columns."""
+    """An output without what differs from run to run, and without what only aligns columns or goes on with a line."""
+    output = _GOES_ON.sub(" ", output)
     for pattern, stands_for in _DIFFERS:
         output = pattern.sub(stands_for, output)
     return "\n".join(_SEVERAL.sub(r"\1", line.rstrip()) for line in output.strip("\n").split("\n"))

@@ -187,7 +187,7 @@ def test_a_switch_that_cannot_be_written_leaves_everything_as_it_was(program: Pr
 @pytest.mark.parametrize(
     ("to", "said"),
     [
-        ("mysql://db/keepsaid", "'mysql://db/keepsaid' is neither postgresql://... nor files"),
+        ("mysql://db/keepsaid", "it is neither postgresql://... nor files"),
         ("postgresql://127.0.0.1:1/none", "cannot be reached"),
         ("files", "already"),
         ("${NOT_SET_ANYWHERE}", "NOT_SET_ANYWHERE is not set"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -129,9 +130,14 @@ def _snowball(word: str, language: str) -> str:
     return _stemmer(language)(word)
 
 
-@lru_cache
+_OF_THREAD = threading.local()
+"""A stemmer holds the word it is at work on, so each thread has its own."""
+
+
 def _stemmer(language: str) -> Callable[[str], str]:
     import snowballstemmer  # noqa: PLC0415 - a program that meets no other language starts without
 
-    stem_word: Callable[[str], str] = snowballstemmer.stemmer(SNOWBALL[language]).stemWord
-    return stem_word
+    made: dict[str, Callable[[str], str]] = _OF_THREAD.__dict__
+    if language not in made:
+        made[language] = snowballstemmer.stemmer(SNOWBALL[language]).stemWord
+    return made[language]
