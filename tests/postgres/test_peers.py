@@ -82,6 +82,15 @@ async def test_a_line_that_broke_is_made_again_and_all_are_woken(place: Postgres
         await two.work.wait()
 
 
+async def test_each_outage_is_one_line_of_the_log(place: PostgresPlace, caplog: pytest.LogCaptureFixture) -> None:
+    async with joined(place) as one:
+        for outages in (1, 2):
+            one.work.clear()
+            await asyncio.to_thread(cut_off, place)
+            await one.work.wait()
+            assert sum("no wake-ups" in line for line in caplog.messages) == outages
+
+
 async def test_no_two_have_the_same_number_and_all_have_the_time_of_the_server(place: PostgresPlace) -> None:
     async with joined(place) as one, joined(place) as two:
         assert one.peers.node != two.peers.node

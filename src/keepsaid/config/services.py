@@ -16,7 +16,7 @@ from keepsaid.text.normal import is_plain_url
 
 
 def _plain(url: SecretStr | None) -> SecretStr | None:
-    """A URL whose password ends where everybody takes it to end. Its parts are shown, and no other part may be it."""
+    """Refuse a URL in which it is unclear where the password ends: a part of it would be shown."""
     if url is not None and not is_plain_url(url.get_secret_value()):
         raise ValueError("in its user name and password, @ / ? # and % are written %40 %2F %3F %23 and %25")
     return url

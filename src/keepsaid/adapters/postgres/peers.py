@@ -128,7 +128,7 @@ class PostgresPeers:
 
     def _run(self) -> None:
         """Listen and publish until the end; a connection that broke is made again."""
-        is_again = False
+        is_again = is_told = False
         while True:
             try:
                 with in_our_words(self._place):
@@ -136,15 +136,16 @@ class PostgresPeers:
                         self._connection.close()
                         self._connection = self._connect()
                         self.node = self._take_node(self.node)
+                    is_told = False
                     self._listen(is_again=is_again)
                 return
             except StoreError as error:
                 if self._is_closing:
                     return
-                if not is_again:
+                if not is_told:  # an outage is one line, however often it is tried
                     _log.warning("no wake-ups from other processes: %s", error.what, extra={"code": error.code})
                 time.sleep(_AGAIN_S)
-                is_again = True
+                is_again = is_told = True
 
     def _listen(self, *, is_again: bool) -> None:
         connection = self._connection

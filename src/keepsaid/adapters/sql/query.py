@@ -47,10 +47,10 @@ class SqlSession(Protocol):
         """Run one statement."""
 
     def post(self, sql: str, bound: Bound = (), /) -> object:
-        """Run a statement of a commit that tells nothing, with the next one at the latest, whose error may be its."""
+        """Run a statement whose result nobody reads. It may be sent with the next one, which then raises its error."""
 
     def flush(self, *, back_to: str = "") -> None:
-        """Run what was posted; with a savepoint, undo what was done since instead, and run nothing of that."""
+        """Run what was posted. With a savepoint, drop that instead, and roll back to the savepoint."""
 
     def changes(self) -> int:
         """Return how many rows the last statement inserted, updated or deleted."""
@@ -265,7 +265,7 @@ def write_rows(db: SqlSession, sql: str, rows: Sequence[tuple[object, ...]]) -> 
 
 
 def post_each(db: SqlSession, sql: str, sets: Iterable[Bound]) -> None:
-    """Run a statement that tells nothing once for each set of values."""
+    """Post a statement once for each set of values."""
     for bound in sets:
         db.post(sql, bound)
 

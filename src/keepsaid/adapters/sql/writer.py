@@ -89,7 +89,8 @@ class CommitGroup:
 class GroupExecutor(Protocol):
     """Writes groups of commits to a database; used by one thread.
 
-    `quiet_s` is how long no commit must have come before the upkeep is done, unless they come all the time; 0 for none.
+    The upkeep is done once no commit has come for `quiet_s` seconds, or when it is half a second late; with 0, after
+    each group.
     """
 
     quiet_s: float
