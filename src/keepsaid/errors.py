@@ -18,7 +18,7 @@ KeepsaidError
 │   ├── StoreBroken         an I/O error; the process must be restarted
 │   │   ├── StoreGone       a file in use was deleted, moved or replaced
 │   │   └── ProcessFenced   the process was taken for dead, and others took over its work
-│   ├── StoreLocked         another program holds the file
+│   ├── StoreLocked         another program holds the database
 │   ├── StoreUnreachable    the database server cannot be reached
 │   ├── ForeignStore        the file is not ours
 │   ├── StoreUnpaired       one of the two stores is missing, empty, exchanged or of another home
@@ -184,6 +184,7 @@ class StoreUnreachable(StoreError):
     """The database server cannot be reached."""
 
     code = "KS-DB-AWAY"
+    safe = "What was acknowledged is in the database; nothing is acknowledged until it answers."
     hint = "start the server; a running instance then continues by itself"
 
 
@@ -207,7 +208,7 @@ class ProcessFenced(StoreBroken):
 
 
 class StoreLocked(StoreError):
-    """Another program holds the database file."""
+    """Another program holds the database."""
 
     code = "KS-DB-LOCKED"
     hint = "close the other program, then try again"

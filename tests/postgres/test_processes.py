@@ -163,6 +163,27 @@ def test_a_door_takes_in_what_a_worker_answers_and_neither_leads(place: Postgres
             pass
         ran = fleet.homes[0].run("status", code=None)
         assert "no process leads" in ran.out
+        told = fleet.homes[0].run("memory", "forget", "--filter", "My desk is blue", "--yes")
+        assert "the rest goes when a process leads" in told.err
+
+
+def test_one_that_was_killed_is_silent_until_another_takes_its_work(place: PostgresPlace, tmp_path: Path) -> None:
+    empty(place)
+    with Fleet(place, tmp_path, "all") as fleet:
+        assert fleet.leader(of=1) == 0
+        fleet.running[0].process.kill()
+        fleet.running[0].process.wait(WITHIN_S)
+        while not (silent := [one for one in fleet.processes() if one["silent"]]):
+            pass
+        [killed] = silent
+        assert not killed["leads"]
+        told = fleet.homes[0].run("status", code=None).out
+        assert f"process {killed['owner']} was killed, or lost the database" in told
+        assert "no process leads" in told
+        assert str(place) in told
+        with fleet.homes[0].serving():
+            assert [one["leads"] for one in fleet.processes()] == [True]
+            assert "this process leads" in fleet.homes[0].run("logs", "--level", "info").out
 
 
 def test_a_worker_takes_no_messages_and_says_so(place: PostgresPlace, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.postgres.proxy import between
 
 from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
-from keepsaid.adapters.postgres.schema import migrate
+from keepsaid.adapters.postgres.schema import check_may_make, migrate
 from keepsaid.adapters.sql.scripts import migrations
 from keepsaid.errors import ForeignStore, SchemaTooNew, StoreError, StoreUnreachable
 
@@ -117,6 +117,9 @@ def test_no_right_to_make_a_schema(other: PostgresPlace) -> None:
     try:
         with pytest.raises(StoreError, match="no right to make a schema") as found:
             migrate(PostgresPlace(other.url.replace("postgres:@", "guest:@"), other.schema), "buffer", ())
+        with pytest.raises(StoreError, match="no right to make a schema"):
+            check_may_make(PostgresPlace(other.url.replace("postgres:@", "guest:@"), other.schema))
+        check_may_make(other)
         assert found.value.hint == "GRANT CREATE ON DATABASE postgres TO guest"
     finally:
         run(other, "DROP ROLE guest")

@@ -18,7 +18,10 @@ from keepsaid.ports.runtime import Ids, Peers, Redactor, Relay
 
 
 class StorePlace(Protocol):
-    """Where both stores are, and how they are opened. Every method raises a StoreError that names the place."""
+    """Where both stores are, and how they are opened; its text names it, without login.
+
+    Every method raises a StoreError that names the place.
+    """
 
     @property
     def files(self) -> tuple[Path, ...]:

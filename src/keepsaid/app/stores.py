@@ -191,13 +191,14 @@ def free_space(home: Home, config: Config) -> int:
 def host_status(home: Home, config: Config) -> status.HostStatus:
     """Read what stands beside the stores of a home, from its disk; no server is asked."""
     quarantined, noted = _fared(home, config)
+    server = server_name(home, config)
     if not config.tools.mcp:
-        return status.HostStatus(free_space(home, config), {}, quarantined, noted=noted)
+        return status.HostStatus(free_space(home, config), {}, quarantined, noted=noted, server=server)
     from keepsaid.app import channels  # noqa: PLC0415 - the engine, which a home without MCP servers is spared
 
     waiting = {server: len(tools) for server, tools in channels.waiting_in(home, config).items()}
     servers = channels.troubled_servers(home, config)
-    return status.HostStatus(free_space(home, config), waiting, quarantined, servers, noted)
+    return status.HostStatus(free_space(home, config), waiting, quarantined, servers, noted, server)
 
 
 def _fared(home: Home, config: Config) -> tuple[dict[str, str], dict[str, str]]:
@@ -247,6 +248,12 @@ def pair_trouble(home: Home, config: Config) -> StoreError | None:
 def server_line(home: Home, config: Config) -> str:
     """What the database server of a home says, "" where files hold the stores. Raises StoreError if it is away."""
     return place_of(home, config).describe()
+
+
+def server_name(home: Home, config: Config) -> str:
+    """The database server of a home, without login; "" where files hold the stores. It is not asked."""
+    place = place_of(home, config)
+    return "" if place.files else str(place)
 
 
 def accept_stores(home: Home, config: Config) -> None:

@@ -58,13 +58,15 @@ class PausedConversation:
 class RunningProcess:
     """A process that works with the store: since when, until when it is taken for alive, and whether it leads.
 
-    Times are milliseconds UTC; `kept_until` is 0 where processes do not share the store.
+    Times are milliseconds UTC; `kept_until` is 0 where processes do not share the store. One that `is_silent` did not
+    say in time that it lives: another process takes its work.
     """
 
     owner: str
     started_at: int
     kept_until: int
     leads: bool
+    is_silent: bool = False
 
 
 @frozen

@@ -58,6 +58,7 @@ def status_shape(status: Status) -> dict[str, Any]:
             "last_run_age_ms": status.age_ms(last),
         },
         "disk": {"free_bytes": status.host.free_bytes, "floor_bytes": status.floor_bytes},
+        "server": status.host.server,
         "schedules": {
             "next_at": when(status.next_due),
             "disabled": [show("schedule", one) for one in status.disabled],
@@ -75,4 +76,4 @@ def status_shape(status: Status) -> dict[str, Any]:
 
 def _process_shape(one: RunningProcess) -> dict[str, Any]:
     times = {"started_at": when(one.started_at), "kept_until": when(one.kept_until)}
-    return {**fields_of(one, "owner", "leads"), **times}
+    return {**fields_of(one, "owner", "leads"), "silent": one.is_silent, **times}

@@ -135,6 +135,8 @@ class ProcessAge:
         if pulse.leads and not self.leads:
             self.leads = True
             self.chosen.set()
+            if self.terms.shares:
+                _log.info("this process leads: it sends replies, runs schedules and keeps memory up")
         if pulse.lapsed:
             self._has_lapsed = True
             self.lapsed.set()

@@ -43,7 +43,8 @@ class StatusView(
 class HostStatus:
     """What stands beside the stores: bytes free on their disk, by server how many tools wait for acceptance, by
     extension why it is quarantined, by server of tools why it cannot be used, and by extension what of it does not work
-    (`noted`). A runtime wrote down the last three.
+    (`noted`). A runtime wrote down these three. `server` is the database server that holds the stores, "" where files
+    do: the disk is that of the home then.
     """
 
     free_bytes: int
@@ -51,6 +52,7 @@ class HostStatus:
     quarantined: Mapping[str, str] = field(default_factory=dict)
     unreachable: Mapping[str, str] = field(default_factory=dict)
     noted: Mapping[str, str] = field(default_factory=dict)
+    server: str = ""
 
 
 @frozen
@@ -97,6 +99,7 @@ class Status:
     def concerns(self) -> Iterator[Concern]:
         """What needs attention, that which holds up messages first; `doctor` shows the same."""
         yield from self._of_messages()
+        yield from self._of_processes()
         yield from self._of_upkeep()
         oldest_ms, limits = self.age_ms(self.backlog.oldest_at), self.limits
         if self.backlog.waiting >= limits.warn_count:
@@ -136,11 +139,17 @@ class Status:
             what = f"{many} not fetched or sent yet, the oldest for {duration(age)}"
             yield Concern(what, "keepsaid inbox ls --reply pending")
 
-    def _of_upkeep(self) -> Iterator[Concern]:
+    def _of_processes(self) -> Iterator[Concern]:
         processes = self.overview.processes
+        for one in processes:
+            if one.is_silent:
+                silent = duration(self.age_ms(one.kept_until))
+                yield Concern(f"process {one.owner} was killed, or lost the database, {silent} ago")
         if processes and not any(one.leads for one in processes):
             what = "no process leads: nobody sends replies, runs schedules or keeps memory up"
             yield Concern(what, "keepsaid serve --role all")
+
+    def _of_upkeep(self) -> Iterator[Concern]:
         if self.parked:
             what = f"memory extraction failed too often for {_at_least(self.parked, 'session')}"
             yield Concern(what, "keepsaid memory extract ls --state parked")

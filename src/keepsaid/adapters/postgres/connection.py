@@ -137,7 +137,9 @@ def _check(db: psycopg.Connection[Any], place: PostgresPlace) -> None:
     if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
         what = f"{place} has the encoding {encoding}; UTF8 is needed"
         raise StoreError(
-            what, safe="Nothing was changed.", hint="createdb --encoding UTF8 --template template0 keepsaid"
+            what,
+            safe="Nothing was changed.",
+            hint=f"createdb --encoding UTF8 --template template0 NAME, and name it in store.url, not {db.info.dbname}",
         )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
 from keepsaid.adapters.postgres.moving import MovableSchema
 from keepsaid.adapters.postgres.peers import PostgresPeers
-from keepsaid.adapters.postgres.schema import find_numbers
+from keepsaid.adapters.postgres.schema import check_may_make, find_numbers
 from keepsaid.adapters.postgres.stores import are_there, check_stores, lacks_tombstones, open_stores, read_stores
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sql.operations.store import SqlOperations
@@ -33,6 +33,9 @@ class PostgresStores:
     buffer: Path
     relay: Callable[[], runtime.Relay] | None = field(default=None, compare=False)
 
+    def __str__(self) -> str:
+        return str(self.place)
+
     @property
     def files(self) -> tuple[Path, ...]:
         return ()
@@ -52,6 +55,8 @@ class PostgresStores:
         with in_our_words(self.place), closing_of(connect(self.place)) as connection:
             version = connection.info.parameter_status("server_version")
         numbers = ", ".join(f"{part} schema {number}" for part, number in find_numbers(self.place).items() if number)
+        if not numbers:
+            check_may_make(self.place)
         told = f"{self.place} answers: PostgreSQL {version}, {numbers or 'no stores yet'}"
         if self.relay is None:
             return told

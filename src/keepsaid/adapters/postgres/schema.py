@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from importlib.resources import files
 
-from psycopg import errors, sql
+from psycopg import ConnectionInfo, errors, sql
 
 from keepsaid.adapters.postgres.connection import WRITER_LOCK, PostgresPlace, connect, in_our_words, lacking
 from keepsaid.adapters.postgres.dialect import PACKAGE
@@ -75,6 +75,18 @@ def find_numbers(place: PostgresPlace) -> dict[str, int]:
         return {part: _found(db, place, part) for part in ("buffer", "memory")}
 
 
+def check_may_make(place: PostgresPlace) -> None:
+    """Raise a StoreError unless the role may make the schema, which is not there; nothing is made."""
+    with in_our_words(place), closing(connect(place)) as connection:
+        if not scalar(PostgresSession(connection), SQL["may_make"], (place.schema,)):
+            raise _may_not_make(connection.info, place)
+
+
+def _may_not_make(info: ConnectionInfo, place: PostgresPlace) -> StoreError:
+    hint = f"GRANT CREATE ON DATABASE {info.dbname} TO {info.user}"
+    return StoreError(f"{place}: no right to make a schema", safe="Nothing was changed.", hint=hint)
+
+
 def _found(db: PostgresSession, place: PostgresPlace, part: str) -> int:
     """Return the number of a part. Raises for a schema that is another program's, or a newer one."""
     tables = column(db, SQL["tables"], (place.schema,))
@@ -130,8 +142,7 @@ def _begin(db: PostgresSession, place: PostgresPlace) -> None:
     try:
         db.execute(SQL["schema"].replace("/*name*/", name))
     except errors.InsufficientPrivilege as error:
-        hint = f"GRANT CREATE ON DATABASE {db.connection.info.dbname} TO {db.connection.info.user}"
-        raise StoreError(f"{place}: no right to make a schema", safe="Nothing was changed.", hint=hint) from error
+        raise _may_not_make(db.connection.info, place) from error
     for file in _OWN:
         db.connection.execute(_script(file))
     for statement in script(SCHEMA["create"]):

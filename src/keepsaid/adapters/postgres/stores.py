@@ -155,7 +155,7 @@ def check_key(place: PostgresPlace, keyring: TombstoneKeyring, *, make: bool = F
             raise StoreUnpaired(
                 f"{place} belongs to a home that has another {KEY_NAME}",
                 safe="Nothing was changed.",
-                hint=f"copy {KEY_NAME} and {HASHES_NAME} from the data directory of that home into this one",
+                hint=f"copy {KEY_NAME}, and {HASHES_NAME} if it is there, from the data directory of that home to this",
             )
 
 

@@ -21,6 +21,9 @@ class SqliteStores:
     buffer: Path
     memory: Path
 
+    def __str__(self) -> str:
+        return ", ".join(dict.fromkeys(map(str, self.files)))
+
     @property
     def files(self) -> tuple[Path, ...]:
         return self.buffer, self.memory

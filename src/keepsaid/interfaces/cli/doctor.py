@@ -218,9 +218,12 @@ def _attention(_home: Home, _config: Config) -> Iterator[DoctorFinding]:
 
 
 def _deep() -> Iterator[DoctorFinding]:
-    from keepsaid.app.stores import deep_looks, pair_trouble, try_lock_home  # noqa: PLC0415
+    from keepsaid.app.stores import deep_looks, pair_trouble, server_name, try_lock_home  # noqa: PLC0415
 
     home, config = session().home, session().config()
+    if server := server_name(home, config):
+        yield DoctorFinding("info", f"{server}: its rows are not read one by one", "pg_amcheck looks at its pages")
+        return
     if not home.data.exists() or pair_trouble(home, config) is not None:
         return  # to mend a store beside one that is lost could lose more
     with try_lock_home(home, config) as mending:
@@ -247,12 +250,13 @@ def _deep() -> Iterator[DoctorFinding]:
 
 
 def _space(home: Home, config: Config) -> Iterator[DoctorFinding]:
-    from keepsaid.app.stores import free_space  # noqa: PLC0415
+    from keepsaid.app.stores import free_space, server_name  # noqa: PLC0415
 
     free, floor = free_space(home, config), config.buffer.min_free_disk_mb * _MEGABYTE
     level: Level = "fail" if free < max(floor, _FREE_FAIL) else "warn" if free < _FREE_WARN else "ok"
     refused = f"; below {floor / _MEGABYTE:,.0f} MB nothing is taken in" if free < floor else ""
-    told = f"{free / 1e9:.1f} GB free where the stores are{refused}"
+    where = "beside the home, not on the database server" if server_name(home, config) else "where the stores are"
+    told = f"{free / 1e9:.1f} GB free {where}{refused}"
     yield DoctorFinding(level, told, "" if level == "ok" else "free some space")
 
 

@@ -87,11 +87,20 @@ def _forget(chosen: Chosen) -> None:
     if told["undo_until"]:
         console.say(f"it can be undone until {told['undo_until']}: keepsaid memory restore {told['id']}")
     if told["state"] != "done":
-        later = "at the next start" if told.get("stopping") else "when the turns that are running have ended"
-        console.say(f"the rest goes {later}; see: keepsaid memory forgotten")
+        console.say(f"the rest goes {_later(told)}; see: keepsaid memory forgotten")
 
 
 forget = console.command_of(Chosen, _forget)
+
+
+def _later(told: Shape) -> str:
+    """When what is not gone yet goes."""
+    if told.get("stopping"):
+        return "at the next start"
+    seen = None if remote.elsewhere() else console.session().read(lambda stores: stores.views.overview())
+    if seen is not None and seen.processes and not any(one.leads for one in seen.processes):
+        return "when a process leads, which none does now (keepsaid serve --role all)"
+    return "when the turns that are running have ended"
 
 
 def _behind() -> list[str]:

@@ -134,7 +134,7 @@ def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [("waiting", f"{backlog['waiting']:,}   oldest {duration(backlog['oldest_age_ms'])}")]
     lines += [(f"  {depth['channel']}", _depth(depth)) for depth in shape["channels"]]
     lines += [("unrouted", f"{unrouted['total']:,}   oldest {duration(unrouted['oldest_age_ms'])}")]
-    lines += [("process", f"{one['owner']}{'   leads' if one['leads'] else ''}") for one in shape["processes"]]
+    lines += [("process", _process(one)) for one in shape["processes"]]
     return [
         *lines,
         ("batches", tallied(shape["batches"], tuple(shape["batches"]))),
@@ -146,5 +146,10 @@ def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
         ("turns", tallied(shape["turns"])),
         ("tokens", f"in {tokens['in']:,}   out {tokens['out']:,}   cost {cost}"),
         ("pruned", f"{pruned['messages']:,} messages   last run {ago}"),
-        ("disk", f"{shape['disk']['free_bytes'] / 1e9:.1f} GB free"),
+        ("disk", f"{shape['disk']['free_bytes'] / 1e9:.1f} GB free{' beside the home' if shape['server'] else ''}"),
+        *([("stores", shape["server"])] if shape["server"] else []),
     ]
+
+
+def _process(one: dict[str, Any]) -> str:
+    return f"{one['owner']}{'   leads' if one['leads'] else '   silent' if one['silent'] else ''}"

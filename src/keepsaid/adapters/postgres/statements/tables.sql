@@ -21,5 +21,9 @@ SELECT pg_advisory_lock(?1)
 -- name: may_use
 SELECT has_schema_privilege(CAST(?1 AS TEXT), 'USAGE')
 
+-- name: may_make
+SELECT CASE WHEN to_regnamespace(CAST(?1 AS TEXT)) IS NULL THEN has_database_privilege(current_database(), 'CREATE')
+  ELSE has_schema_privilege(CAST(?1 AS TEXT), 'CREATE') END
+
 -- name: tables
 SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(CAST(?1 AS TEXT)) AND relkind = 'r'

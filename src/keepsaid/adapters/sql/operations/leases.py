@@ -260,10 +260,13 @@ def beat(db: SqlSession, commit: process.Beat) -> process.Pulse:
 
 
 def running_processes(db: SqlSession) -> tuple[views.RunningProcess, ...]:
-    """The running processes; the first of those that may lead does."""
-    leader = scalar(db, CRASHES["leads"])
+    """The running processes; the first that may lead, and still says that it lives, does."""
     running = every(db, CRASHES["running_processes"])
-    return tuple(views.RunningProcess(owner, began, until, owner == leader) for owner, began, until in running)
+    leader = next((owner for owner, _, _, may_lead, is_silent in running if may_lead and not is_silent), None)
+    return tuple(
+        views.RunningProcess(owner, began, until, owner == leader, bool(is_silent))
+        for owner, began, until, _, is_silent in running
+    )
 
 
 def requeue_crashed(db: SqlSession, commit: process.RequeueCrashed) -> int:

@@ -8,7 +8,7 @@ SELECT owner, state, due_ms, trial_ms, kept_until, home FROM life INDEXED BY lif
 WHERE state = 'running' AND owner <> ? ORDER BY id
 
 -- name: running_processes
-SELECT owner, started_at, kept_until FROM life INDEXED BY life_running WHERE state = 'running' ORDER BY id
+SELECT owner, started_at, kept_until, may_lead, 0 FROM life INDEXED BY life_running WHERE state = 'running' ORDER BY id
 
 -- name: leads
 SELECT owner FROM life INDEXED BY life_running WHERE state = 'running' AND may_lead = 1 ORDER BY id LIMIT 1
