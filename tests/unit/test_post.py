@@ -278,3 +278,16 @@ async def test_a_push_channel_posts_nothing_once_others_may_have_sent_it() -> No
         MAY_SEND.set(lambda: True)
         assert (await channel.send(reply)).outcome is Delivered.CONFIRMED
         await channel.close()
+
+
+async def test_a_push_channel_posts_no_body_once_others_may_have_sent_it() -> None:
+    """The process was stopped between the head of the request and its body: that is nowhere taken for a post."""
+    async with ReplyReceiver() as receiver:
+        channel = PushChannel("http", [receiver.host])
+        draft = ReplyDraft(1, "It hangs in the boathouse.", url=receiver.url)
+        reply = StoredReply(1, Lane("http", "default", "http:chat:42", "root:http:chat:42"), None, "sending", draft)
+        asked = iter((True, False))
+        MAY_SEND.set(lambda: next(asked))
+        assert ((await channel.send(reply)).outcome, receiver.accepted) == (Delivered.DOUBT, [])
+        assert next(asked, None) is None
+        await channel.close()

@@ -9,6 +9,7 @@ import hmac
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
 
 from keepsaid.values import frozen
 
@@ -69,8 +70,9 @@ def sign(secret: str, body: bytes) -> str:
 
 
 def deliveries(seed: int, count: int, secret: str) -> Iterator[Delivery]:
-    """`count` deliveries: about one in eight a repeat of an earlier one, one in eight forged."""
+    """`count` deliveries: about one in eight a repeat of an earlier one, one in eight forged; no two others alike."""
     chance = _chance("webhooks", seed)
+    bodies = set[bytes]()
     true: list[tuple[int, Delivery]] = []
     for index in range(count):
         fate = chance.random()
@@ -78,7 +80,9 @@ def deliveries(seed: int, count: int, secret: str) -> Iterator[Delivery]:
             first, delivery = chance.choice(true)
             yield Delivery(delivery.headers, delivery.body, repeat_of=first)
             continue
-        delivery = _delivery(chance, secret)
+        while (digest := blake2b((delivery := _delivery(chance, secret)).body, digest_size=16).digest()) in bodies:
+            pass
+        bodies.add(digest)
         if fate >= 0.875:
             yield _forge(chance, delivery, secret)
             continue

@@ -11,8 +11,8 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
+from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.domain.reply import Delivered, SendResult
-from keepsaid.ports.channel import check_may_send
 from keepsaid.text.normal import cut, normalise
 from keepsaid.values import frozen
 
@@ -84,7 +84,7 @@ class GitHubApi:
 
     async def call(self, request: ApiRequest) -> ApiAnswer:
         """Make a request; raises ApiUnreachable."""
-        url, attempt = f"{self._url}{request.path}", _Sent()
+        url, attempt = f"{self._url}{request.path}", SendTrace()
         try:
             async with asyncio.timeout(self._timeout_s):
                 for _ in range(_REDIRECTS_MAX):
@@ -100,7 +100,7 @@ class GitHubApi:
         if client is not None:
             await client.aclose()
 
-    async def _once(self, request: ApiRequest, url: str, attempt: _Sent) -> ApiAnswer:
+    async def _once(self, request: ApiRequest, url: str, attempt: SendTrace) -> ApiAnswer:
         client = await self._opened()
         content = None if request.content is None else json.dumps(request.content).encode("ascii")
         headers = {**self._headers, "Accept": request.accept, "Accept-Encoding": "identity"}
@@ -140,18 +140,6 @@ class GitHubApi:
                 # loading the certificates of the system takes 20 ms, too long for the loop
                 self._client = await asyncio.to_thread(httpx2.AsyncClient, limits=_CONNECTIONS, trust_env=False)
             return self._client
-
-
-class _Sent:
-    """Whether a request may have arrived: from its first byte on."""
-
-    def __init__(self) -> None:
-        self.is_sent = False
-
-    async def note(self, name: str, info: object) -> None:  # noqa: ARG002 - the signature of httpx2's trace
-        if name.endswith("send_request_headers.started"):
-            check_may_send()
-            self.is_sent = True
 
 
 _FORBIDDEN = "the token may not do that; it needs write access to issues and pull requests"

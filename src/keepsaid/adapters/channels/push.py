@@ -11,9 +11,9 @@ from dataclasses import replace
 import httpx2
 
 from keepsaid.adapters.channels.pull import allowed
+from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.domain import ids, message
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
-from keepsaid.ports.channel import check_may_send
 from keepsaid.text.normal import cut, normalise
 
 _ANSWER_BYTES_MAX = 64 * 1024
@@ -67,7 +67,7 @@ class PushChannel:
             async with asyncio.timeout(self._timeout_s):
                 return await self._post(client, url, reply, attempt)
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, RuntimeError, ValueError) as error:
-            return attempt.verdict or _unanswered(error, attempt.sent)
+            return attempt.verdict or _unanswered(error, attempt.is_sent)
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -97,18 +97,10 @@ class PushChannel:
             return self._client
 
 
-class _Attempt:
+class _Attempt(SendTrace):
     """What is known of one try while it runs: an error after the status cannot undo what the status said."""
 
-    def __init__(self) -> None:
-        self.sent = False
-        self.verdict: SendResult | None = None
-
-    async def note(self, name: str, info: object) -> None:  # noqa: ARG002 - the signature of httpx2's trace
-        """Take a step of the transport: from the first byte of the request on, it may arrive."""
-        if name.endswith("send_request_headers.started"):
-            check_may_send()
-            self.sent = True
+    verdict: SendResult | None = None
 
 
 def _plain_client() -> httpx2.AsyncClient:

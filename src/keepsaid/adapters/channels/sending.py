@@ -1,0 +1,25 @@
+"""Sending over HTTP: whether a request may have arrived (short: the last look of three channels)."""
+
+from __future__ import annotations
+
+from keepsaid.ports.channel import check_may_send
+
+_LEAVES = ("send_request_headers.started", "send_request_body.started")
+"""Steps of the transport right after which bytes are written; between the two, other coroutines may run."""
+
+
+class SendTrace:
+    """Follows a request as the transport reports it: `is_sent` from its first byte on, as it may arrive then.
+
+    A process that was stopped meanwhile, and taken for dead, writes neither head nor body: others may have sent the
+    reply, marked. A request without its body is nowhere taken for one.
+    """
+
+    def __init__(self) -> None:
+        self.is_sent = False
+
+    async def note(self, name: str, info: object) -> None:  # noqa: ARG002 - the signature of httpx2's trace
+        """Take a step of the transport; raises InterruptedError when nothing more may leave."""
+        if name.endswith(_LEAVES):
+            check_may_send()
+            self.is_sent = True
