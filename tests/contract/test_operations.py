@@ -223,6 +223,10 @@ class TestSettling(suite.SettlingContract):
     """See the contract."""
 
 
+class TestReplyParts(suite.ReplyPartsContract):
+    """See the contract."""
+
+
 class TestDead(suite.DeadContract):
     """See the contract."""
 

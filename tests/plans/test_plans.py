@@ -26,7 +26,7 @@ from keepsaid.adapters.sqlite.integrity import migrate
 
 _TABLES = "batch episode_due lane message message_key ready reply session slot step transcript turn"
 _TABLES += " trace finding injection feedback staged_memory forgetting_item lane_summary reply_move tombstone redaction"
-_TABLES += " task task_after"
+_TABLES += " task task_after reply_part"
 _TABLES += " memory memory_audience memory_piece memory_source term_df vector association entity mention"
 LARGE = frozenset(_TABLES.split())
 """Tables that grow with what is stored."""

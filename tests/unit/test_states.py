@@ -37,6 +37,7 @@ DESIGN: dict[str, dict[str, set[str]]] = {
     },
     "session": {"active": {"sleeping", "ended"}, "sleeping": {"active", "ended"}},
     "life": {},
+    "part": {},
     "collection": {},
     "forgetting": {},
     "slot": {},
@@ -53,6 +54,7 @@ DESIGN: dict[str, dict[str, set[str]]] = {
 }
 
 ADDED: dict[str, dict[str, set[str]]] = {
+    "part": {"pending": {"sending"}, "sending": {"sent", "pending"}},
     "schedule": {
         "active": {"paused", "disabled", "done", "cancelled"},
         "paused": {"active", "cancelled"},
@@ -99,7 +101,7 @@ ADDED: dict[str, dict[str, set[str]]] = {
 answered is dropped when a person stops it; a pulled reply is
 shown without being sent, or cannot be delivered at all; a dead one is accepted as such by a person.
 And questions that wait for an answer, what people say of memories, one that another stands for, the reading of
-marked sessions, schedules with their runs and what is heard of these, and the lives of the process."""
+marked sessions, schedules with their runs and what is heard of these, lives of the process, parts of replies."""
 
 ENDS = {
     "batch": {"done"},
@@ -108,6 +110,7 @@ ENDS = {
     "step": {"finished"},
     "task": {"completed", "failed", "cancelled"},
     "reply": {"sent", "not_deliverable"},
+    "part": {"sent"},
     "delivery": {"done", "dismissed"},
     "session": {"ended"},
     "collection": set[str](),
@@ -173,6 +176,12 @@ VERBS = {
         ("unknown", "bury"): "dead",
         ("dead", "requeue"): "pending",
         ("dead", "refuse"): "not_deliverable",
+    },
+    "part": {
+        ("pending", "take"): "sending",
+        ("sending", "confirm"): "sent",
+        ("sending", "retry"): "pending",
+        ("sending", "doubt"): "pending",
     },
     "delivery": {
         ("pending", "take"): "processing",

@@ -35,6 +35,9 @@ reply
     sending: confirm -> sent, retry -> pending, doubt -> unknown, bury -> dead, refuse -> not_deliverable
     unknown: resend -> pending, bury -> dead
     dead: requeue -> pending, refuse -> not_deliverable
+part
+    pending: take -> sending
+    sending: confirm -> sent, retry -> pending, doubt -> pending
 delivery
     pending: take -> processing
     processing: finish -> done, retry -> pending, bury -> dead

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from keepsaid.domain.commits import Doubt, Resend, Settle, TakeReplies
 from keepsaid.domain.reply import Delivered, Sending, SendLimits, SendResult, StoredReply
+from keepsaid.domain.reply_parts import ConfirmPart, KeepParts
 from keepsaid.errors import StoreBroken, StoreError
-from keepsaid.ports.channel import MAY_SEND, Channel
+from keepsaid.ports.channel import MAY_SEND, Channel, PartedChannel
 from keepsaid.ports.runtime import Clock, Standing, point
 from keepsaid.ports.store import Store
 
@@ -131,24 +132,49 @@ class OutboxSender:
     def _may_send(self) -> bool:
         return self.standing is None or self.standing.is_sure
 
-    async def _settled(self, commit: Settle) -> None:
-        """Record how a try ended, as soon as the store takes it."""
+    async def _settled(self, commit: Settle | ConfirmPart) -> bool:
+        """Record how a try ended, as soon as the store takes it; False when others have the reply, or it is broken."""
         while True:
             try:
-                await self.store.apply(commit)
-                return
+                return await self.store.apply(commit)
             except StoreBroken as error:
                 _log.error("reply not settled: %s", error.what, extra={"code": error.code, "reply": commit.reply_id})
-                return
+                return False
             except StoreError as error:
                 ids = {"code": error.code, "reply": commit.reply_id}
                 _log.warning("reply not settled yet: %s", error.what, extra=ids)
             await self.clock.wait(asyncio.Event(), _STORE_WAIT_MS)
 
+    async def _send_parts(self, channel: PartedChannel, reply: StoredReply) -> SendResult:
+        """Send the parts that have not arrived, each once the one before it is known to have; the first names all."""
+        try:
+            parts = await self.store.apply(KeepParts(reply.id, reply.fence))
+            if not parts:
+                bodies = tuple(await channel.split(reply))
+                parts = await self.store.apply(KeepParts(reply.id, reply.fence, bodies))
+        except StoreError as error:
+            return SendResult(Delivered.RETRY, f"not sent: {error.what}")
+        name, detail = next((part.provider_id for part in parts if part.provider_id), None), ""
+        for part in parts:
+            if part.is_sent:
+                continue
+            point("part.before")
+            result = await channel.send_part(reply, part)
+            point("part.after")
+            if result.outcome is not Delivered.CONFIRMED:
+                place = f"part {part.n + 1} of {len(parts)}: " if len(parts) > 1 else ""
+                return replace(result, detail=f"{place}{result.detail}")
+            name, detail = name or result.provider_id, result.detail or detail
+            if not await self._settled(ConfirmPart(reply.id, reply.fence, part.n, result.provider_id)):
+                return SendResult(Delivered.DOUBT, "others send this reply")
+        return SendResult(Delivered.CONFIRMED, detail, name)
+
     async def _try(self, reply: StoredReply) -> SendResult:
         if (channel := self.channels.get(reply.lane.channel)) is None:
             return SendResult(Delivered.REFUSED, f"the channel {reply.lane.channel!r} is not set up any more")
         try:
+            if isinstance(channel, PartedChannel):
+                return await self._send_parts(channel, reply)
             return await channel.send(reply)
         except Exception as error:  # noqa: BLE001  # guard: outbox - a broken channel must not stop the others
             _log.error("sending on %s failed", reply.lane.channel, exc_info=error)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, runtime_checkable
 
+from keepsaid.domain.line import LineState
 from keepsaid.domain.message import Inbound, StoredMessage
 from keepsaid.domain.reply import Sending, SendResult, StoredReply
+from keepsaid.domain.reply_parts import ReplyPart
 from keepsaid.values import frozen
 
 MAY_SEND: Final[ContextVar[Callable[[], bool]]] = ContextVar("may_send", default=lambda: True)
@@ -41,6 +43,17 @@ class Channel(Protocol):
         """Give back connections."""
 
 
+@runtime_checkable
+class PartedChannel(Protocol):
+    """A channel whose medium limits what one message holds: a reply is sent there in parts, one after the other."""
+
+    async def split(self, reply: StoredReply) -> Sequence[str]:
+        """The bodies of its parts, at least one; asked once for each reply, and kept before the first is sent."""
+
+    async def send_part(self, reply: StoredReply, part: ReplyPart) -> SendResult:
+        """Try once to deliver a part; never raises. Those before it have arrived."""
+
+
 class Hook(Protocol):
     """A channel that others call: it proves who called and reads what they sent."""
 
@@ -62,7 +75,8 @@ class Incoming:
 
     `external_id` names this delivery: one that comes twice is kept once. `provider_id` is what replies refer to,
     `reply_to` the one this answers, `topic` the strand it is in. `direct` says that nobody else is in the
-    conversation, `payload` is what came, as it came, `conversation_name` the title of the chat.
+    conversation, `payload` is what came, as it came, `conversation_name` the title of the chat. `account` is the login
+    or bot that heard it, `event` what kind of event it is, "" for talk.
     """
 
     text: str
@@ -76,6 +90,8 @@ class Incoming:
     direct: bool = False
     payload: bytes | None = None
     conversation_name: str = ""
+    account: str = "default"
+    event: str = ""
 
 
 class InboundSink(Protocol):
@@ -87,6 +103,27 @@ class InboundSink(Protocol):
         Only then tell the medium that it arrived. Raises InputError for what cannot be taken, StoreError when the disk
         refuses: hand it over again later.
         """
+
+    async def put_all(self, incoming: Sequence[Incoming]) -> None:
+        """Keep messages in their order; returns once all are on disk.
+
+        What cannot be taken is logged and left out: it must not hold up what comes after it. Raises StoreError; then
+        hand all of them over again later.
+        """
+
+
+class LineKeeper(Protocol):
+    """Remembers the state of one account's line, and tells whoever looks."""
+
+    def show(self, state: LineState, reason: str = "", next_try_ms: int = 0) -> None:
+        """The line is so now; `next_try_ms` is in how long it is tried again."""
+
+
+class NoLine:
+    """Nobody looks at the line."""
+
+    def show(self, state: LineState, reason: str = "", next_try_ms: int = 0) -> None:
+        """Do nothing."""
 
 
 @frozen

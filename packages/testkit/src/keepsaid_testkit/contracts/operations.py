@@ -41,6 +41,7 @@ from keepsaid_testkit.contracts.pruning import BacklogContract, PrunedContract, 
 from keepsaid_testkit.contracts.receipts import FeedbackContract, UseContract
 from keepsaid_testkit.contracts.relay import RelayContract
 from keepsaid_testkit.contracts.reminders import RemindersContract
+from keepsaid_testkit.contracts.reply_parts import ReplyPartsContract
 from keepsaid_testkit.contracts.routing import DispatchContract, MergingContract, SpawnContract
 from keepsaid_testkit.contracts.schedules import RunContract, ScheduleContract
 from keepsaid_testkit.contracts.sessions import MarkContract, RestContract, SessionContract
@@ -99,6 +100,7 @@ CONTRACTS: tuple[type, ...] = (
     UseContract,
     TakingContract,
     SettlingContract,
+    ReplyPartsContract,
     DeadContract,
     PullingContract,
     StoriesContract,
@@ -196,6 +198,7 @@ __all__ = [
     "RelayContract",
     "RemindersContract",
     "ReplyLaneContract",
+    "ReplyPartsContract",
     "RequeueContract",
     "RestContract",
     "RunContract",

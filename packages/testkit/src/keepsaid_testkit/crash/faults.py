@@ -16,6 +16,7 @@ from keepsaid.domain.message import Lane
 from keepsaid.domain.process import VoidLeases
 from keepsaid.domain.reply import Delivered, SendResult, StoredReply
 from keepsaid.values import frozen
+from keepsaid_testkit.crash.parted import in_parts
 
 REPEAT_UNSAFE = "repeat-unsafe"
 _LATE_S = 0.05
@@ -70,9 +71,9 @@ class Wraps:
 
         def made(*given: Any) -> Any:
             channels, hooks = making(*given)
-            if self.sent is None:
-                return channels, hooks
-            return {name: _Wrapped(one, "send", self.sent) for name, one in channels.items()}, hooks
+            if self.sent is not None:
+                channels = {name: _Wrapped(one, "send", self.sent) for name, one in channels.items()}
+            return in_parts(channels), hooks
 
         return made
 

@@ -43,11 +43,26 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         "K5": ("around a call of a tool and its record", ("tool.", "commit.StepEnd.")),
         "K6": (
             "the turn is settled, before its reply is sent",
-            ("commit.TurnCommit.", "commit.Fail.", "commit.TakeReplies.", "send.before", "commit.MarkReplyShown."),
+            (
+                "commit.TurnCommit.",
+                "commit.Fail.",
+                "commit.TakeReplies.",
+                "send.before",
+                "commit.MarkReplyShown.",
+                "commit.KeepParts.",
+                "part.before",
+            ),
         ),
         "K7": (
             "sent, before that is on disk",
-            ("send.after", "commit.Settle.", "commit.Decide.", "commit.RecordFeedback."),
+            (
+                "part.after",
+                "commit.ConfirmPart.",
+                "send.after",
+                "commit.Settle.",
+                "commit.Decide.",
+                "commit.RecordFeedback.",
+            ),
         ),
         "K8": (
             "while a lane's past is summarised or cut, its session rests, and what is old is pruned or told",

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from keepsaid.adapters.sql.operations import collection, journal, outbox, routing, schedules, tasks
+from keepsaid.adapters.sql.operations import collection, journal, outbox, reply_parts, routing, schedules, tasks
 from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, post_each, run, scalar
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import commits, event, ids, learning, memory, personality, relay
@@ -314,6 +314,7 @@ def _replies(db: SqlSession, replies: Sequence[Row], turn_id: int | None, piece:
         piece.counts["replies"] += only(db, SQL["reply_holds"], (reply_id,))[0]
         db.post(SQL["empty_reply"], (reply_id, after, piece.at))
         db.post(SQL["empty_moves"], (reply_id,))
+        db.post(reply_parts.SQL["forget"], (reply_id,))
     return True
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from keepsaid.adapters.sql.operations import journal, rows
+from keepsaid.adapters.sql.operations import journal, reply_parts, rows
 from keepsaid.adapters.sql.query import SqlSession, column, every, load, one, only, run, scalar
 from keepsaid.domain import effects, event, states
 from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, StepEnd, StepStart, TakeReplies
@@ -191,6 +191,8 @@ def _move(db: SqlSession, reply: tuple[int, str, str], columns: tuple[object, ..
     for _, state, turn_id, batch_id, tries in every(db, SQL["settle"], bound):
         journal.write_facts(db, at, event.replied(reply_id, state, (turn_id, batch_id), tries))
     _keep_move(db, reply_id, verb, at, str(columns[1]))
+    if before == "sending":
+        reply_parts.end_try(db, reply_id, verb)
 
 
 def doubt(db: SqlSession, commit: Doubt) -> int:

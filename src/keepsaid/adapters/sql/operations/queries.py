@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from keepsaid.adapters.sql.operations import collection, journal, leases, outbox, pruning, routing, tasks, turns, views
+from keepsaid.adapters.sql.operations import (
+    collection,
+    journal,
+    leases,
+    outbox,
+    pruning,
+    reply_parts,
+    routing,
+    tasks,
+    turns,
+    views,
+)
 from keepsaid.adapters.sql.operations import forgetting as forgetful
 from keepsaid.adapters.sql.operations import schedules as schedule_commits
 from keepsaid.adapters.sql.operations import sessions as lane_sessions
@@ -14,6 +25,7 @@ from keepsaid.adapters.sql.operations.work_views import SqlSchedules, SqlTasks
 from keepsaid.adapters.sql.query import ApplyOne, CommitTable, SqlReaders, SqlSession, SqlView, emptied, reads
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import busy, commits, compaction, event, forgetting, process, relay, scheduling, session, task
+from keepsaid.domain import reply_parts as parts
 from keepsaid.ports.runtime import Hint
 
 _COMMITS: Mapping[type, ApplyOne] = {
@@ -36,6 +48,8 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Resend: outbox.resend,
     commits.MarkReplyShown: outbox.shown,
     commits.Decide: outbox.decide,
+    parts.KeepParts: reply_parts.keep,
+    parts.ConfirmPart: reply_parts.confirm,
     compaction.Summarise: lane_sessions.summarise,
     compaction.CutContext: lane_sessions.cut,
     compaction.SummaryFailed: lane_sessions.summary_failed,

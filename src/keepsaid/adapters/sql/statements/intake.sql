@@ -35,6 +35,9 @@ WHERE message.provider_id = ?1 AND lane.channel = ?2 AND lane.account = ?3 AND l
 UNION ALL
 SELECT lane.key FROM reply JOIN lane ON lane.id = reply.lane_id
 WHERE reply.provider_id = ?1 AND lane.channel = ?2 AND lane.account = ?3 AND lane.conversation = ?4
+UNION ALL
+SELECT lane.key FROM reply_part JOIN reply ON reply.id = reply_part.reply_id JOIN lane ON lane.id = reply.lane_id
+WHERE reply_part.provider_id = ?1 AND lane.channel = ?2 AND lane.account = ?3 AND lane.conversation = ?4
 LIMIT 1
 
 -- name: lately

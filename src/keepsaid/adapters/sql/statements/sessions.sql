@@ -83,6 +83,10 @@ SELECT reply.id, reply.turn_id, iif(lane.key <> ?5 AND (lane.external_from IS NO
   SELECT 1 FROM turn JOIN batch ON batch.id = turn.batch_id WHERE turn.id = reply.turn_id AND /*part incognito*/
 )), '', reply.text),
   coalesce((SELECT trust FROM transcript WHERE transcript.ref <> '' AND transcript.ref = 'reply:' || reply.turn_id LIMIT 1), '')
-FROM reply JOIN lane ON lane.id = reply.lane_id
-WHERE reply.provider_id = ?1 AND reply.channel = ?2 AND reply.account = ?3 AND reply.conversation = ?4
+FROM (
+  SELECT id FROM reply WHERE provider_id = ?1
+  UNION
+  SELECT reply_id FROM reply_part WHERE provider_id = ?1
+) AS named CROSS JOIN reply ON reply.id = named.id JOIN lane ON lane.id = reply.lane_id
+WHERE reply.channel = ?2 AND reply.account = ?3 AND reply.conversation = ?4
 ORDER BY reply.id LIMIT 1

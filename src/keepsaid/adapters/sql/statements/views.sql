@@ -29,6 +29,10 @@ WHERE walk.number BETWEEN walk.first AND lane.batched + ?5 ORDER BY message.numb
 -- name: own_replies
 SELECT DISTINCT reply.provider_id FROM json_each/*texts*/(?1) AS wanted CROSS JOIN reply ON reply.provider_id = wanted.value
 WHERE reply.channel = ?2 AND reply.account = ?3 AND reply.conversation = ?4
+UNION
+SELECT reply_part.provider_id FROM json_each/*texts*/(?1) AS wanted CROSS JOIN reply_part ON reply_part.provider_id = wanted.value
+JOIN reply ON reply.id = reply_part.reply_id
+WHERE reply.channel = ?2 AND reply.account = ?3 AND reply.conversation = ?4
 
 -- name: next_ready
 SELECT iif(
