@@ -16,9 +16,10 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from tests.docs.markdown import lines_of, table
 
+from keepsaid.config.channels import CHANNELS, ChannelConfig, OwnerIdentity
 from keepsaid.config.conversations import RuleConfig
 from keepsaid.config.services import ExtensionConfig
-from keepsaid.config.settings import CHANNELS, ENV_PREFIX, ChannelConfig, Config, OwnerIdentity
+from keepsaid.config.settings import ENV_PREFIX, Config
 
 _HEAD = """\
 # Configuration

@@ -13,9 +13,13 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _FIELDS = ("channel", "account", "sender", "conversation", "event", "trust", "text")
 
 
+_FORMS = {"TELEGRAM_TOKEN": "123456789:the-token-of-a-bot"}
+"""Values of variables that have a form."""
+
+
 def variables(text: str) -> dict[str, str]:
     """A value for every variable that the settings name."""
-    return {name: f"the {name.lower()}" for name in _VARIABLE.findall(text)}
+    return {name: _FORMS.get(name, f"the {name.lower()}") for name in _VARIABLE.findall(text)}
 
 
 def fault_of(file: Path) -> str:

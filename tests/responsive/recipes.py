@@ -39,6 +39,7 @@ RECIPES: dict[str, Given] = {
 
 EXEMPT: dict[str, str] = {
     "keepsaid.text.normal._marks_of": "its caller gives it one character",
+    "keepsaid.text.styled.utf16_units": "its caller gives it one character",
     "keepsaid.extensions.discovery.scan_source": "it reads the source of an extension, as Python does before it is run",
     "keepsaid.domain.slot._number": "its caller, which is measured, gives it at most 2,000 characters",
     "keepsaid.domain.states._tables": "it reads the program's own tables, once",

@@ -34,8 +34,8 @@ def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
     assert (config.buffer.window_ms, config.buffer.payload_bytes_max) == (500, 26_214_400)
     assert (config.server.host, config.server.port, config.server.token) == ("127.0.0.1", 7448, None)
     assert sorted(config.channels) == ["github", "http", "library", "terminal"]
-    assert config.channels["terminal"].window(config.buffer) == Window(0, 0, 5_000)
-    assert config.channels["github"].window(config.buffer) == Window(3_000, 3_000, 15_000)
+    assert config.channels["terminal"].window(config.buffer.window()) == Window(0, 0, 5_000)
+    assert config.channels["github"].window(config.buffer.window()) == Window(3_000, 3_000, 15_000)
     assert config.table().channel_defaults == {"github": Action.DROP}
 
 
@@ -45,7 +45,7 @@ def test_a_file_sets_what_it_names_and_leaves_the_rest(write: Write) -> None:
     )
     assert warnings == []
     assert (config.agent, config.buffer.window_ms, config.buffer.quiet_ms) == ("second", 7, 0)
-    assert config.channels["http"].window(config.buffer) == Window(7, 9, 5_000)
+    assert config.channels["http"].window(config.buffer.window()) == Window(7, 9, 5_000)
     assert config.channels["github"].priority == 60
     assert config.channels["github"].trust is Trust.EXTERNAL
 

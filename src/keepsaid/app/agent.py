@@ -114,7 +114,7 @@ class IntakePrefetcher:
         self.recall = RecallPrefetch(recall, lambda: memories.news.changes, clock)
         self.expecting = False
         self._recorder = recorder
-        windows = {name: one.window(config.buffer) for name, one in config.channels.items()}
+        windows = {name: one.window(config.buffer.window()) for name, one in config.channels.items()}
         self._at_once = {name for name, one in windows.items() if not one.window_ms and not one.quiet_ms}
         self._wanted = config.memory.injection == "auto"
         self._per_leg = config.memory.recall_candidates
@@ -188,7 +188,7 @@ class AgentBuilder:
 
     def flow(self) -> runner.MessagePipeline:
         (operations, _), config = self.stores, self.config
-        windows = {name: channel.window(config.buffer) for name, channel in config.channels.items()}
+        windows = {name: channel.window(config.buffer.window()) for name, channel in config.channels.items()}
         limits = run.TurnLimits(config.models.steps_max, config.models.tokens_max, config.models.timeout_s)
         busy = {name: channel.busy for name, channel in config.channels.items()}
         stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}

@@ -14,8 +14,8 @@ from typing import Any
 from keepsaid.app import services, serving, work
 from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts, built_in
 from keepsaid.config import Config, Home
+from keepsaid.config.channels import ChannelConfig
 from keepsaid.config.services import ExtensionConfig
-from keepsaid.config.settings import ChannelConfig
 from keepsaid.domain import commits, event, message, process, reply
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.route import Notify, TaskKind, WorkTerms
@@ -105,14 +105,34 @@ class ExtensionHost:
         if settings is None or channel not in self.ours:
             raise InputError(f"{channel} is not a channel of an extension", hint="keepsaid ext ls")
         who = incoming.conversation, incoming.sender, incoming.name, incoming.direct
-        origin = message.Origin(channel, "default", *who)
+        origin = message.Origin(channel, incoming.account, *who)
         origin = replace(origin, trust=self.config.trust_of(origin))
+        is_stranger = incoming.event != message.UNREADABLE and not self.config.lets_in(origin)
+        if is_stranger:
+            origin = replace(origin, trust=message.Trust.EXTERNAL)
         marks = message.ProviderMarks(incoming.external_id, incoming.provider_id, incoming.reply_to)
         payload = incoming.text.encode("utf-8", "surrogatepass") if incoming.payload is None else incoming.payload
-        content = message.Content(payload, incoming.text)
+        content = message.Content(payload, incoming.text, message.STRANGER if is_stranger else incoming.event)
         inbound = message.Inbound(origin, content, marks, settings.priority, incoming.topic)
         received = await self.receiving(replace(inbound, conversation_name=incoming.conversation_name))
         return received.intake is commits.IntakeResult.STORED
+
+    async def receive_all(self, channel: str, incoming: Sequence[Incoming]) -> None:
+        """Take in messages, those of one conversation in order; what cannot be taken is logged and left out."""
+        by_place: dict[tuple[str, str], list[Incoming]] = {}
+        for one in incoming:
+            by_place.setdefault((one.account, one.conversation), []).append(one)
+        taken = (self._receive_in_order(channel, several) for several in by_place.values())
+        for result in await asyncio.gather(*taken, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _receive_in_order(self, channel: str, incoming: Sequence[Incoming]) -> None:
+        for one in incoming:
+            try:
+                await self.receive(channel, one)
+            except InputError as error:
+                _log.warning("a message of %s is not taken: %s", channel, error.what, extra={"code": error.code})
 
     async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
         """Publish an event about the state of an extension, such as `extension.started`."""
@@ -149,12 +169,14 @@ def with_channels(config: Config, found: Iterable[FoundExtension]) -> Config:
             given = one.manifest.channel or {}
             fits = {key: given[key] for key in ChannelConfig.model_fields if key in given}
             brought[one.id] = ChannelConfig.model_validate(fits)
+    brought |= {name: ChannelConfig() for name in config.listening if name not in config.channels}
     return config.model_copy(update={"channels": {**config.channels, **brought}}) if brought else config
 
 
-def ours_of(found: Iterable[FoundExtension]) -> frozenset[str]:
+def ours_of(config: Config, found: Iterable[FoundExtension]) -> frozenset[str]:
     """The channels that belong to extensions: nobody else's messages can be handed over there."""
-    return frozenset(one.id for one in found if one.enabled and one.manifest and "channel" in one.manifest.provides)
+    brought = (one.id for one in found if one.enabled and one.manifest and "channel" in one.manifest.provides)
+    return frozenset((*brought, *config.listening))
 
 
 def secrets_of(found: Iterable[FoundExtension]) -> tuple[str, ...]:

@@ -18,12 +18,13 @@ from keepsaid.app import agent, channels, extending, memory, models, redaction, 
 from keepsaid.app.backups import backups_of
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.services import Services, forgetter_of
-from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, host_status, in_use, recollection
+from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, host_status, in_use, recollection, write_lines
 from keepsaid.app.work import ScheduleRunner, TaskRunners, TaskRunnersDeps
 from keepsaid.app.worker_tools import RuleTools
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, message, trust, turn
 from keepsaid.engine import caretakers, supervisor, workers
+from keepsaid.engine.lines import LineBoard
 from keepsaid.errors import StoreBroken
 from keepsaid.extensions import contributions, discovery, loaded
 from keepsaid.memory.indexing import Embedding, Former, no_former
@@ -202,7 +203,7 @@ class Instance:
 
     def _way_in(self) -> MessageIntake:
         config = self.config
-        windows = {name: one.window(config.buffer) for name, one in config.channels.items() if one.enabled}
+        windows = {name: one.window(config.buffer.window()) for name, one in config.channels.items() if one.enabled}
         same_body_ms = {name: one.dedupe_content_ms for name, one in config.channels.items()}
         bounds = config.buffer.payload_bytes_max, config.buffer.text_chars_max
         limits = IntakeLimits(*bounds, same_body_ms=same_body_ms)
@@ -221,11 +222,14 @@ class Instance:
     def _extending(
         self, found: Sequence[discovery.FoundExtension], memory_tools: Callable[[turn.ClaimedBatch], Sequence[Tool]]
     ) -> extending.ExtensionService:
-        outer, ours = (self.telling, self.receive, self.clock, self.ids, self.flow.hints), extending.ours_of(found)
+        outer = self.telling, self.receive, self.clock, self.ids, self.flow.hints
+        ours = extending.ours_of(self.config, found)
         host = extending.ExtensionHost(
             self.config, self.operations, *outer, reading.ReadingService(self.operations, self.search), ours
         )
-        parts = Parts(self.config, memory_tools, self.collecting.stages, ours, self.clock, self.home.state)
+        stages = self.collecting.stages
+        self._lines = LineBoard(self.operations, self.clock, partial(write_lines, self.home))
+        parts = Parts(self.config, memory_tools, stages, ours, self.clock, self.home.state, self._lines)
         return extending.ExtensionService(self.home, found, host, self.redactor, parts)
 
     async def receive(self, inbound: message.Inbound) -> commits.Received:
@@ -275,6 +279,7 @@ class Instance:
             loop("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
             loop("files", self._look_at_files, asyncio.Event(), poll_ms=_FILES_MS),
             loop("compact", self.compactor.work, self.compactor.hint, vital=False),
+            loop("lines", self._lines.work, self._lines.hint, vital=False),
             *self._bulletin_loops(),
             *self.telling.stages(),
             *(self.working.stages() if works else ()),

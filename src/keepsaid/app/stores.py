@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +20,8 @@ from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds
 from keepsaid.app import embedders
 from keepsaid.app.store_place import StorePlace, place_of
 from keepsaid.config import Config, Home
+from keepsaid.config.home import write_file
+from keepsaid.domain.line import Line, line_of
 from keepsaid.errors import HomeError, KeepsaidError, LogLost, StoreError, StoreUnpaired
 from keepsaid.memory.indexing import Embedding
 from keepsaid.memory.recall.ranking import TEXT, VECTOR, GraphLeg, Leg, coverage, spread
@@ -192,13 +196,33 @@ def host_status(home: Home, config: Config) -> status.HostStatus:
     """Read what stands beside the stores of a home, from its disk; no server is asked."""
     quarantined, noted = _fared(home, config)
     server = server_name(home, config)
+    lines = [line for line in read_lines(home) if line.channel in config.listening] if held_by(home) else []
     if not config.tools.mcp:
-        return status.HostStatus(free_space(home, config), {}, quarantined, noted=noted, server=server)
+        beside = status.HostStatus(free_space(home, config), {}, quarantined, noted=noted, server=server)
+        return replace(beside, lines=lines)
     from keepsaid.app import channels  # noqa: PLC0415 - the engine, which a home without MCP servers is spared
 
     waiting = {server: len(tools) for server, tools in channels.waiting_in(home, config).items()}
     servers = channels.troubled_servers(home, config)
-    return status.HostStatus(free_space(home, config), waiting, quarantined, servers, noted, server)
+    return status.HostStatus(free_space(home, config), waiting, quarantined, servers, noted, server, lines)
+
+
+LINES_FILE = "lines.json"
+"""In the state directory of a home, how the lines of its channels are."""
+
+
+def write_lines(home: Home, lines: Sequence[Line]) -> None:
+    """Write down how the lines of channels are. Raises OSError."""
+    write_file(home.state / LINES_FILE, json.dumps([line.as_json() for line in lines]))
+
+
+def read_lines(home: Home) -> Sequence[Line]:
+    """How the lines of channels were when a runtime last wrote that down; none where it cannot be read."""
+    try:
+        told = json.loads((home.state / LINES_FILE).read_text("utf-8"))
+    except (OSError, ValueError):
+        return ()
+    return [line for one in (told if isinstance(told, list) else ()) if (line := line_of(one)) is not None]
 
 
 def _fared(home: Home, config: Config) -> tuple[dict[str, str], dict[str, str]]:

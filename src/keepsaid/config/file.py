@@ -12,13 +12,14 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from keepsaid.config.channels import CHANNELS, ignored
 from keepsaid.config.document import ConfigDocument, Key, read_document
 from keepsaid.config.environment import from_environment, merged
 from keepsaid.config.fields import variable_name
 from keepsaid.config.home import EXTENSIONS
 from keepsaid.config.secret_file import PREFIX, read_secret
 from keepsaid.config.section import FORMER, with_current_keys
-from keepsaid.config.settings import CHANNELS, ENV_PREFIX, Config, ignored
+from keepsaid.config.settings import ENV_PREFIX, Config
 from keepsaid.errors import ConfigError
 
 _REFERENCE = re.compile(r"\$\{(file:[^}]+|[A-Za-z_][A-Za-z0-9_]*)\}")
@@ -185,7 +186,8 @@ def _is_named_in(extensions: Path, name: str) -> bool:
 
 def _unheard(config: Config, extensions: Path) -> Iterator[str]:
     """A warning for every owner of a channel that is not there, and that no extension seems to bring."""
-    for name in sorted({one.channel for one in config.owner} - config.channels.keys() - config.extensions.keys()):
+    there = {*config.channels, *config.extensions, *config.listening}
+    for name in sorted({one.channel for one in config.owner} - there):
         if _is_named_in(extensions, name):
             continue
         near = get_close_matches(name, config.channels, 1)

@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 
 from keepsaid.config import conversations, services
+from keepsaid.config.channels import (
+    AT_GITHUB_ONLY,
+    LISTENING,
+    NOT_AT_GITHUB,
+    ChannelConfig,
+    OwnerIdentity,
+    with_builtin,
+)
 from keepsaid.config.section import ConfigSection
 from keepsaid.domain import batch, message, retention, route
-from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.memory import PinnedOrder
-from keepsaid.domain.reply import GITHUB_ISSUE
 
 ENV_PREFIX = "KEEPSAID_"
-
-
-class OwnerIdentity(ConfigSection):
-    """One identity of the owner."""
-
-    channel: str
-    """The channel it is on; not github, where everybody is external."""
-    account: str = "default"
-    """The login or bot there."""
-    sender: str
-    """The sender id, as the channel gives it."""
-
-    @field_validator("channel")
-    @classmethod
-    def validate_channel(cls, channel: str) -> str:
-        """Refuse a channel whose messages would never count as the owner's."""
-        if channel == "github":
-            raise ValueError(f"nobody can be the owner there: {_AT_GITHUB['trust']}")
-        return channel
 
 
 class ModelsConfig(ConfigSection):
@@ -88,113 +74,15 @@ class BufferConfig(ConfigSection):
     min_free_disk_mb: int = Field(64, ge=0)
     """Megabytes (of 1,000,000 bytes) of free disk below which no message is taken in; 0 takes all."""
 
+    def window(self) -> batch.Window:
+        """The window of a channel that sets none."""
+        return batch.Window(self.window_ms, self.quiet_ms, self.max_wait_ms)
+
     def terms(self) -> retention.RetentionTerms:
         """How long what is settled is kept."""
         day_ms, keys_days = retention.DAY_MS, self.dedupe_retention_days
         keys_ms = None if keys_days is None else int(keys_days * day_ms)
         return retention.RetentionTerms(int(self.retention_days * day_ms), int(self.trace_days * day_ms), keys_ms)
-
-
-class ChannelConfig(ConfigSection):
-    """One channel."""
-
-    enabled: bool = True
-    """Whether it is open."""
-    priority: int = Field(10, ge=0, le=1_000)
-    """10 people, 50 webhooks, 100 schedules; lower is served first."""
-    window_ms: int | None = Field(None, ge=0, le=600_000)
-    """Instead of buffer.window_ms."""
-    quiet_ms: int | None = Field(None, ge=0, le=600_000)
-    """Instead of buffer.quiet_ms."""
-    max_wait_ms: int | None = Field(None, ge=0, le=3_600_000)
-    """Instead of buffer.max_wait_ms."""
-    trust: message.Trust = message.Trust.KNOWN
-    """What its senders are trusted as: owner, known or external. GitHub's are external whatever it says."""
-    unmatched: conversations.Unmatched | None = None
-    """Instead of routes.default."""
-    answer: Literal["always", "addressed"] | None = None
-    """What of a group is answered. addressed: messages that name the agent (routes.names), answer it, or are commands;
-    the rest is kept and remembered. Direct chats are always answered. By default addressed for channels called
-    telegram, discord, nostr, matrix, slack, signal, whatsapp or irc, and always for others."""
-    busy: BusyPolicy = BusyPolicy.QUEUE
-    """What comes while its lane is being answered: queue (answered next), steer (shown to the running turn
-    between its steps) or interrupt (the turn restarts with it)."""
-    stale_after_s: float = Field(3_600.0, ge=0, le=31_536_000)
-    """Seconds after which a message counts as late: its answer says so, to model and person. 0 for never."""
-    secret: SecretStr | None = None
-    """GitHub's webhook secret; without it the hook is closed. Other channels have no use for one."""
-    dedupe_content_ms: int = Field(0, ge=0, le=31_536_000_000)
-    """Milliseconds in which the same payload under another delivery id is a duplicate; 0 for never. A webhook's
-    signature covers its body alone, so a replay may carry any delivery id and event name."""
-    reply_hosts: tuple[str, ...] = ()
-    """Hosts (or host:port) that replies may be pushed to. Replies to GitHub are comments: github.token."""
-    on_unknown_delivery: Literal["resend", "dead_letter"] = "resend"
-    """A pushed reply that may have arrived: resend sends it again, marked as a possible duplicate; dead_letter gives
-    it up."""
-
-    @field_validator("on_unknown_delivery", mode="before")
-    @classmethod
-    def value_of_today(cls, value: object) -> object:
-        """Read a value of the release before."""
-        return {"repeat": "resend", "give_up": "dead_letter"}.get(value, value) if isinstance(value, str) else value
-
-    def answers_only_addressed(self, name: str) -> bool:
-        """Whether what nobody addressed to the agent gets no answer in groups of the channel with this name."""
-        return self.answer == "addressed" if self.answer is not None else name in _WITH_GROUPS
-
-    def window(self, buffer: BufferConfig) -> batch.Window:
-        """The channel's window."""
-        window_ms = buffer.window_ms if self.window_ms is None else self.window_ms
-        quiet_ms = buffer.quiet_ms if self.quiet_ms is None else self.quiet_ms
-        wait_ms = buffer.max_wait_ms if self.max_wait_ms is None else self.max_wait_ms
-        return batch.Window(window_ms, quiet_ms, wait_ms)
-
-
-_WITH_GROUPS = frozenset(["telegram", "discord", "nostr", "matrix", "slack", "signal", "whatsapp", "irc"])
-"""Media on which groups talk among themselves."""
-
-CHANNELS: dict[str, dict[str, Any]] = {
-    "terminal": {"priority": 10, "window_ms": 0, "trust": "owner"},
-    "http": {"priority": 10, "trust": "known"},
-    "library": {"priority": 10, "trust": "known"},
-    "github": {
-        "priority": 50,
-        "window_ms": 3_000,
-        "quiet_ms": 3_000,
-        "max_wait_ms": 15_000,
-        "trust": "external",
-        "unmatched": "drop",
-        "stale_after_s": 86_400.0,
-        "dedupe_content_ms": 604_800_000,
-    },
-}
-"""The built-in channels with what differs from the defaults."""
-
-_ELSEWHERE = {"secret": "only channels.github has a use for it"}
-_AT_GITHUB = {
-    "trust": "what comes from there is external, whoever wrote it",
-    "reply_hosts": "replies are sent as comments (github.token)",
-    "on_unknown_delivery": "what may have been posted is looked for there",
-}
-
-
-_NOT_AT_GITHUB = route.Answerable("", "github.token is not set, so nothing can be sent there")
-_AT_GITHUB_ONLY = route.Answerable(GITHUB_ISSUE, "only issues and pull requests can be answered")
-
-
-def ignored(channel: str) -> Mapping[str, str]:
-    """The settings that a channel has no use for, each with the reason."""
-    return _AT_GITHUB if channel == "github" else _ELSEWHERE
-
-
-def _with_builtin(value: object) -> object:
-    if not isinstance(value, dict):
-        return value
-    merged = {name: dict(defaults) for name, defaults in CHANNELS.items()}
-    for name, given in value.items():
-        # A value that is not a mapping stays as it is, to be refused under its own key.
-        merged[name] = {**merged.get(name, {}), **(given or {})} if isinstance(given, dict | None) else given
-    return merged
 
 
 class LanesConfig(ConfigSection):
@@ -332,7 +220,7 @@ class Config(BaseModel):
     store: services.StoreConfig = services.StoreConfig()
     buffer: BufferConfig = BufferConfig()
     routes: conversations.RoutesConfig = conversations.RoutesConfig()
-    channels: Annotated[dict[str, ChannelConfig], BeforeValidator(_with_builtin)] = Field(
+    channels: Annotated[dict[str, ChannelConfig], BeforeValidator(with_builtin)] = Field(
         default_factory=dict, validate_default=True
     )
     lanes: LanesConfig = LanesConfig()
@@ -356,6 +244,19 @@ class Config(BaseModel):
     extensions: dict[str, services.ExtensionConfig] = Field(default_factory=dict)
     tools: services.ToolsConfig = services.ToolsConfig()
     github: services.GitHubConfig = services.GitHubConfig()
+    telegram: services.TelegramConfig = services.TelegramConfig()
+
+    @property
+    def listening(self) -> tuple[str, ...]:
+        """The built-in channels that listen by themselves: those with a token that are not switched off."""
+        is_off = "telegram" in self.channels and not self.channels["telegram"].enabled
+        return () if self.telegram.token is None or is_off else LISTENING
+
+    def lets_in(self, origin: message.Origin) -> bool:
+        """Whether the agent hears a sender: the owner always, others as their channel says."""
+        if origin.trust is message.Trust.OWNER:
+            return True
+        return self.channels[origin.channel].lets_in(origin.channel, origin)
 
     def trust_of(self, origin: message.Origin) -> message.Trust:
         """What a sender is trusted as: the owner's identities, else what the channel says."""
@@ -369,5 +270,7 @@ class Config(BaseModel):
         rules = tuple(rule.rule() for rule in self.routes.rules)
         addressed = {name for name, one in self.channels.items() if one.answers_only_addressed(name)}
         addressing = route.Addressing(frozenset(addressed), self.routes.names)
-        answerable = {"github": _AT_GITHUB_ONLY if self.github.token else _NOT_AT_GITHUB}
-        return route.Routes(rules, route.Action(self.routes.default), unmatched, addressing, answerable)
+        some = {name for name, one in self.channels.items() if one.access not in (None, "anyone")}
+        open_to_some = frozenset(some.union(self.listening))
+        answerable = {"github": AT_GITHUB_ONLY if self.github.token else NOT_AT_GITHUB}
+        return route.Routes(rules, route.Action(self.routes.default), unmatched, addressing, answerable, open_to_some)

@@ -316,6 +316,12 @@ def _first(one: Mapping[str, object], keys: tuple[str, ...]) -> str:
 EDITED = "edited"
 """The event of a message that takes the place of an earlier one with the same provider id."""
 
+UNREADABLE = "unreadable"
+"""The event of something that a medium sent and nobody can read: it is kept as it came, and answered by nobody."""
+
+STRANGER = "stranger"
+"""The event of what somebody said who is not let in: it is kept, in no prompt and no memory, and not answered."""
+
 FORWARDED = "forwarded"
 """The first word of the line above a text that its sender forwards: `[forwarded: from Bob]`."""
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from keepsaid.domain.message import RESULT, SYSTEM, Lane, StoredMessage
+from keepsaid.domain.message import RESULT, STRANGER, SYSTEM, UNREADABLE, Lane, StoredMessage
 from keepsaid.text.json_reader import Unreadable, read_json
 from keepsaid.text.normal import cut, digest
 from keepsaid.values import frozen
@@ -154,7 +154,8 @@ class Routes:
 
     `channel_defaults` overrides `default` for a channel: GitHub's events reach no prompt unless a rule says so.
     `addressing` says where only messages to the agent are answered; what a rule forwards is answered anywhere. What
-    would be forwarded from a conversation that is not `answerable` is only kept: no model is asked in vain.
+    would be forwarded from a conversation that is not `answerable` is only kept: no model is asked in vain. On channels
+    that are `guarded`, some senders are shut out: no rule decides for a lane as a whole.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -162,6 +163,7 @@ class Routes:
     channel_defaults: Mapping[str, Action] = field(default_factory=dict)
     addressing: Addressing = Addressing()
     answerable: Mapping[str, Answerable] = field(default_factory=dict)
+    guarded: frozenset[str] = frozenset()
     version: str = field(init=False, default="")
     """Twelve letters that change whenever a rule does."""
 
@@ -201,6 +203,13 @@ def payload_fields(message: StoredMessage) -> Fields:
     return parsed if isinstance(parsed, dict) else {}
 
 
+_SHUT_OUT = {
+    UNREADABLE: "it cannot be read; it is kept as it came",
+    STRANGER: "who said it is not let in (channels.NAME.allow)",
+}
+"""Events of what no rule is asked about, and why it is dropped."""
+
+
 def judge(routes: Routes, message: StoredMessage, payload: Fields) -> tuple[Verdict, Rule | None]:
     """The verdict on one message and the rule behind it; `payload` is its parsed payload, if any rule reads it.
 
@@ -208,6 +217,8 @@ def judge(routes: Routes, message: StoredMessage, payload: Fields) -> tuple[Verd
     """
     if message.inbound.origin.sender == SYSTEM and message.inbound.content.event == RESULT:
         return Verdict(Action.FORWARD, SYSTEM, routes.version, "it tells what the agent's side work came to"), None
+    if (reason := _SHUT_OUT.get(message.inbound.content.event)) is not None:
+        return Verdict(Action.DROP, SYSTEM, routes.version, reason), None
     for rule in routes.rules:
         if next(_astray(rule, message, payload), None) is None:
             return _audible(routes, _by_rule(routes, rule), message.lane), rule
@@ -219,6 +230,8 @@ def foreseen(routes: Routes, lane: Lane) -> tuple[Verdict, Rule | None] | None:
 
     Dropped and spawned messages are read too: each one is named or described.
     """
+    if lane.channel in routes.guarded:
+        return None
     for rule in routes.rules:
         if any(not _any_like(getattr(lane, name), rule.match[name]) for name in _OF_LANE if name in rule.match):
             continue

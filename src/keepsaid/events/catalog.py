@@ -28,6 +28,7 @@ _SESSION = {"first": number("its first record"), "last": number("its last")}
 _SESSION_ENDS = tuple(one for one in session.SessionEnd if one is not session.SessionEnd.IDLE)
 _ATTEMPTS = number("attempts that were charged to it")
 _KIND = word("its kind")
+_BOT = word("the login or bot there")
 _WHY = word("why")
 
 
@@ -99,6 +100,12 @@ _CORE = {
             "oldest_age_ms": number("of the oldest"),
             "limit": number("the limit"),
         },
+    ),
+    "channel.up": Schema("A channel that listens is connected.", "", {"channel": word("which"), "account": _BOT}),
+    "channel.down": Schema(
+        "A channel that listens is connected no more, or was never; it is tried again.",
+        "",
+        {"channel": word("which"), "account": _BOT, "state": word("how it is", "throttled", "refused", "down")},
     ),
     # lanes and sessions
     "lane.compacted": Schema(

@@ -79,6 +79,9 @@ class ChannelInbox:
     async def put(self, incoming: channel.Incoming) -> bool:
         return await self._runtime.receive(self._channel, incoming)
 
+    async def put_all(self, incoming: Sequence[channel.Incoming]) -> None:
+        await self._runtime.receive_all(self._channel, incoming)
+
 
 class RuntimeExtensionContext:
     """Context of one extension on top of the runtime; `peer` finds another extension by id."""

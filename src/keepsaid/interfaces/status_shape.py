@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keepsaid.domain.ids import show, when
+from keepsaid.domain.line import Line
 from keepsaid.domain.views import RunningProcess
 from keepsaid.interfaces.shapes import fields_of
 from keepsaid.services.status import Status
@@ -59,6 +60,7 @@ def status_shape(status: Status) -> dict[str, Any]:
         },
         "disk": {"free_bytes": status.host.free_bytes, "floor_bytes": status.floor_bytes},
         "server": status.host.server,
+        "lines": [_line_shape(one) for one in status.host.lines],
         "schedules": {
             "next_at": when(status.next_due),
             "disabled": [show("schedule", one) for one in status.disabled],
@@ -72,6 +74,15 @@ def status_shape(status: Status) -> dict[str, Any]:
         "replies_unfetched": {"total": status.unfetched.waiting, **oldest(status.unfetched.oldest_at)},
         "attention": [{"what": one.what, "command": one.command} for one in status.concerns()],
     }
+
+
+def _line_shape(one: Line) -> dict[str, Any]:
+    times = {
+        "since": when(one.since),
+        "last_ok": when(one.last_ok or None),
+        "next_try_at": when(one.next_try_at or None),
+    }
+    return {**fields_of(one, "channel", "account", "reason"), "state": one.state.value, **times}
 
 
 def _process_shape(one: RunningProcess) -> dict[str, Any]:

@@ -134,6 +134,9 @@ class ExtensionRuntime(Protocol):
     async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
         """Publish an event, or receive a `user.message`. Raises InputError."""
 
+    async def receive_all(self, channel: str, incoming: Sequence[Incoming]) -> None:
+        """Take in messages that an extension's channel brought, in order; what cannot be taken is logged."""
+
     async def subscribe(self, name: str, topic: str, tell: Callable[[event.Event], Awaitable[object]]) -> None:
         """Deliver a topic to `name` from now on, and the events it missed before."""
 

@@ -10,6 +10,7 @@ from typing import Protocol
 from keepsaid.config.settings import BufferConfig
 from keepsaid.domain.event import DeliveryLine
 from keepsaid.domain.ids import show
+from keepsaid.domain.line import Line
 from keepsaid.domain.retention import DAY_MS, Backlog, PruneHistory
 from keepsaid.domain.session import CollectionLine
 from keepsaid.domain.views import Overview
@@ -44,7 +45,7 @@ class HostStatus:
     """What stands beside the stores: bytes free on their disk, by server how many tools wait for acceptance, by
     extension why it is quarantined, by server of tools why it cannot be used, and by extension what of it does not work
     (`noted`). A runtime wrote down these three. `server` is the database server that holds the stores, "" where files
-    do: the disk is that of the home then.
+    do: the disk is that of the home then. `lines` are those of channels that listen, while a runtime is up.
     """
 
     free_bytes: int
@@ -53,6 +54,7 @@ class HostStatus:
     unreachable: Mapping[str, str] = field(default_factory=dict)
     noted: Mapping[str, str] = field(default_factory=dict)
     server: str = ""
+    lines: Sequence[Line] = ()
 
 
 @frozen
@@ -148,6 +150,11 @@ class Status:
         if processes and not any(one.leads for one in processes):
             what = "no process leads: nobody sends replies, runs schedules or keeps memory up"
             yield Concern(what, "keepsaid serve --role all")
+        for line in self.host.lines:
+            if not line.works:
+                since = duration(self.age_ms(line.since))
+                what = f"{line.channel} ({line.account}) is {line.state} for {since}: {line.reason}"
+                yield Concern(what, "keepsaid logs --level warning")
 
     def _of_upkeep(self) -> Iterator[Concern]:
         if self.parked:

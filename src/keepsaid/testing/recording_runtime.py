@@ -48,6 +48,11 @@ class RecordingRuntime:
         """Write down an event."""
         self.emitted.append((extension, topic, payload, correlation_id))
 
+    async def receive_all(self, channel: str, incoming: Sequence[Incoming]) -> None:
+        """Take in messages one after the other."""
+        for one in incoming:
+            await self.receive(channel, one)
+
     async def subscribe(self, name: str, topic: str, tell: Callable[[Event], Awaitable[object]]) -> None:
         """Write down a subscription."""
         self.told_of[name] = topic, tell

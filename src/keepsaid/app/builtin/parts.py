@@ -10,9 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from keepsaid.adapters.system.machine import SystemClock
-from keepsaid.app.channels import channels_of, github_sweep_of
+from keepsaid.app.channels import channels_of, github_sweep_of, telegram_of
 from keepsaid.config import Config
 from keepsaid.domain.turn import ClaimedBatch
+from keepsaid.engine.lines import LineBoard
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.extensions.discovery import ExtensionSource, FoundExtension
 from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
@@ -22,7 +23,7 @@ from keepsaid.ports.runtime import Clock
 from keepsaid.values import frozen
 
 _SWEEP_MS = 86_400_000
-NAMES = ("terminal", "http", "github", "memory", "memory_consolidator")
+NAMES = ("terminal", "http", "github", "telegram", "memory", "memory_consolidator")
 """Those there are."""
 
 
@@ -30,7 +31,8 @@ NAMES = ("terminal", "http", "github", "memory", "memory_consolidator")
 class Parts:
     """What an instance has made of its config that built-in extensions bring in.
 
-    `elsewhere` names the channels that other extensions bring, `state` is the state directory of the home.
+    `elsewhere` names the channels that other extensions bring, `state` is the state directory of the home, and `lines`
+    shows how the channels that listen are connected.
     """
 
     config: Config
@@ -39,6 +41,7 @@ class Parts:
     elsewhere: frozenset[str] = frozenset()
     clock: Clock = field(default_factory=SystemClock)
     state: Path = Path()
+    lines: LineBoard | None = None
 
 
 class BuiltInContext(RuntimeExtensionContext):
@@ -57,11 +60,15 @@ def built_in(config: Config) -> Iterator[FoundExtension]:
     for name in NAMES:
         manifest = _manifest(name)
         enabled = config.extensions[name].enabled if name in config.extensions else True
+        enabled = enabled and (name not in _LISTENING or name in config.listening)
         yield FoundExtension(name, ExtensionSource.BUILT_IN, Path(str(manifest.entrypoint)), manifest, enabled=enabled)
 
 
 _OWN = frozenset({"terminal", "github"})
 """Channels with an extension of their own; `http` brings the others."""
+
+_LISTENING = ("telegram",)
+"""Those that are off without a token."""
 
 
 class _FromConfig:
@@ -72,7 +79,7 @@ class _FromConfig:
 
     async def initialize(self, context: BuiltInContext) -> None:
         config, clock = context.parts.config, context.parts.clock
-        names = frozenset(config.channels) - _OWN if self.names is None else self.names
+        names = frozenset(config.channels) - _OWN - {*config.listening} if self.names is None else self.names
         self._channels, self._hooks = channels_of(config, names - context.parts.elsewhere, clock)
 
     def channels(self) -> Mapping[str, channel.Channel]:
@@ -106,6 +113,20 @@ class GitHub(_FromConfig):
 
     def hooks(self) -> Mapping[str, channel.Hook]:
         return self._hooks
+
+
+class Telegram:
+    """A bot of Telegram."""
+
+    async def initialize(self, context: BuiltInContext) -> None:
+        parts = context.parts
+        self._channel, self._poll = telegram_of(parts.config, parts.clock, parts.lines)
+
+    def channels(self) -> Mapping[str, channel.Channel]:
+        return {self._channel.name: self._channel}
+
+    async def listen(self, inbox: channel.InboundSink) -> None:
+        await self._poll.listen(inbox)
 
 
 class MemoryExtension:

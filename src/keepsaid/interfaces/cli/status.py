@@ -135,6 +135,7 @@ def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
     lines += [(f"  {depth['channel']}", _depth(depth)) for depth in shape["channels"]]
     lines += [("unrouted", f"{unrouted['total']:,}   oldest {duration(unrouted['oldest_age_ms'])}")]
     lines += [("process", _process(one)) for one in shape["processes"]]
+    lines += [("line", f"{one['channel']} ({one['account']})   {one['state']}") for one in shape["lines"]]
     return [
         *lines,
         ("batches", tallied(shape["batches"], tuple(shape["batches"]))),

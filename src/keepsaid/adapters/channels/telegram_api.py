@@ -1,0 +1,158 @@
+"""The Bot API of Telegram: one method at a time, bounded, and what an answer means for a reply."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Mapping
+from contextlib import aclosing
+
+import httpx2
+
+from keepsaid.adapters.channels.sending import SendTrace
+from keepsaid.domain.reply import Delivered, SendResult
+from keepsaid.text.normal import cut, normalise
+
+_BYTES_MAX = 16_000_000
+_DETAIL_CHARS_MAX = 200
+_CONNECTIONS = httpx2.Limits(max_connections=16, max_keepalive_connections=4, keepalive_expiry=20.0)
+_BAD_TOKEN_WAIT_MS = 60_000
+_JITTER = 0.1
+"""What Telegram asks to wait is waited whole, and up to this share more."""
+
+
+class TelegramUnreachable(Exception):
+    """No answer came, or none that can be read; `sent` says whether the request may have arrived."""
+
+    def __init__(self, what: str, *, sent: bool) -> None:
+        super().__init__(cut(what, _DETAIL_CHARS_MAX))
+        self.sent = sent
+
+
+class TelegramRefused(Exception):
+    """The Bot API did not do what it was asked: its code, its words, and what it says to do instead."""
+
+    def __init__(self, code: int, what: str, parameters: Mapping[str, object]) -> None:
+        super().__init__(f"{code}: {what}")
+        self.code = code
+        self.what = what
+        self._parameters = parameters
+
+    @property
+    def retry_after_s(self) -> int | None:
+        """Seconds to wait before the next request; None if it does not say."""
+        return self._number("retry_after")
+
+    @property
+    def migrated_to(self) -> int | None:
+        """The chat that the one named has become."""
+        return self._number("migrate_to_chat_id")
+
+    def _number(self, name: str) -> int | None:
+        found = self._parameters.get(name)
+        return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+class TelegramApi:
+    """Calls the methods of the Bot API at `url` for the bot of a token, which no error names."""
+
+    def __init__(self, token: str, url: str = "https://api.telegram.org") -> None:
+        self._token = token
+        self._url = url.rstrip("/")
+        self._client: httpx2.AsyncClient | None = None
+        self._opening = asyncio.Lock()
+
+    async def call(self, method: str, parameters: Mapping[str, object], timeout_s: float = 20.0) -> object:
+        """Call a method; returns its result. Raises TelegramRefused and TelegramUnreachable."""
+        attempt = SendTrace()
+        try:
+            async with asyncio.timeout(timeout_s):
+                status, body = await self._post(method, parameters, timeout_s, attempt)
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, RuntimeError, ValueError) as error:
+            what = f"{type(error).__name__}: {error}".replace(self._token, "TOKEN")
+            raise TelegramUnreachable(what, sent=attempt.is_sent) from None
+        return _result_of(status, body)
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _post(
+        self, method: str, parameters: Mapping[str, object], timeout_s: float, attempt: SendTrace
+    ) -> tuple[int, bytes]:
+        client = await self._opened()
+        limits = httpx2.Timeout(timeout_s, connect=min(5.0, timeout_s), pool=min(5.0, timeout_s))
+        request = client.build_request(
+            "POST",
+            f"{self._url}/bot{self._token}/{method}",
+            content=json.dumps(parameters).encode("ascii"),
+            headers={"Content-Type": "application/json", "User-Agent": "keepsaid"},
+            timeout=limits,
+            extensions={"trace": attempt.note},
+        )
+        response = await client.send(request, stream=True, follow_redirects=False)
+        body = bytearray()
+        async with aclosing(response):
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > _BYTES_MAX:
+                    raise ValueError("the answer is too long")
+        return response.status_code, bytes(body)
+
+    async def _opened(self) -> httpx2.AsyncClient:
+        async with self._opening:
+            if self._client is None:
+                # loading the certificates of the system takes 20 ms, too long for the loop
+                self._client = await asyncio.to_thread(httpx2.AsyncClient, limits=_CONNECTIONS, trust_env=False)
+            return self._client
+
+
+def _result_of(status: int, body: bytes) -> object:
+    """The result in an answer; raises TelegramRefused, and TelegramUnreachable for any other answer."""
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
+        raise TelegramUnreachable(f"HTTP {status}, and no answer of the Bot API", sent=True)
+    if answer.get("ok") is True:
+        return answer.get("result")
+    code, what, parameters = (answer.get(name) for name in ("error_code", "description", "parameters"))
+    told = cut(normalise(" ".join(what.split())), _DETAIL_CHARS_MAX) if isinstance(what, str) else ""
+    known = code if isinstance(code, int) and not isinstance(code, bool) else status
+    raise TelegramRefused(known, told, parameters if isinstance(parameters, dict) else {})
+
+
+_GONE = ("chat not found", "message thread not found", "topic_deleted", "topic_closed", "user is deactivated")
+"""What Telegram says of a place where nothing can be sent any more."""
+
+
+def wait_ms(seconds: int) -> int:
+    """How long to wait where Telegram asks for some seconds, in milliseconds."""
+    return int(seconds * 1_000 * (1 + _JITTER * random.random()))  # noqa: S311 - nothing secret
+
+
+def unreachable(error: TelegramUnreachable) -> SendResult:
+    """The result of a try without an answer."""
+    if error.sent:
+        return SendResult(Delivered.DOUBT, f"no answer after sending: {error}")
+    return SendResult(Delivered.RETRY, f"not sent: {error}", outage=True)
+
+
+def refused(error: TelegramRefused) -> SendResult:
+    """The result of a try that Telegram did not accept (spec: channels, C4 and C5)."""
+    if error.code == 429 or (error.retry_after_s is not None and error.code >= 500):
+        wait = wait_ms(error.retry_after_s or 1)
+        return SendResult(Delivered.RETRY, f"{error} (rate limit)", retry_after_ms=wait, outage=True)
+    if error.code in (401, 404):
+        what = f"{error}; telegram.token is not accepted"
+        return SendResult(Delivered.RETRY, what, retry_after_ms=_BAD_TOKEN_WAIT_MS, outage=True)
+    if error.code >= 500:
+        return SendResult(Delivered.DOUBT, str(error))
+    if error.code == 403:
+        return SendResult(Delivered.DEAD, f"{error}; the bot may not write there (blocked, or removed)")
+    if any(words in error.what.lower() for words in _GONE):
+        return SendResult(Delivered.DEAD, f"{error}; that place is gone, and nothing is sent elsewhere")
+    return SendResult(Delivered.DEAD, str(error))

@@ -1,0 +1,198 @@
+"""Telegram's Bot API, as much of it as a bot needs that people talk to: `async with TelegramServer(token) as telegram`.
+
+What people say is queued by `say`; `sent` is what the bot was let send. Updates stay until a later offset confirms
+them. A second poller gets 409, a message that the real one would refuse gets 400.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from keepsaid.testing.listener import ListeningServer
+from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
+from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
+from keepsaid.values import frozen
+
+TOKEN = "4711:scripted-bot-of-a-test"  # noqa: S105 - of a scripted bot
+_UNITS_MAX, _ENTITIES_MAX, _UPDATES_MAX = 4_096, 100, 100
+
+
+class BadRequestError(Exception):
+    """What the Bot API refuses: its code and words, and what it adds."""
+
+    def __init__(self, code: int, what: str, **parameters: int) -> None:
+        super().__init__(what)
+        self.code = code
+        self.parameters = parameters
+
+
+@frozen
+class SentMessage:
+    """A message that the bot was let send; `number` is its id."""
+
+    number: int
+    chat: int
+    text: str
+    parameters: Mapping[str, Any]
+
+
+class TelegramServer(ListeningServer):
+    """The Bot API on a loopback port for one bot; an async context manager.
+
+    `mischief` decides what goes wrong; `gone` maps chats to what is said of sending there; while `rival` is set,
+    another program polls. Every request is counted in `calls`, by method.
+    """
+
+    def __init__(self, token: str = TOKEN, mischief: MischiefMaker = harmless, *, port: int = 0) -> None:
+        super().__init__(self._serve, port)
+        self.token = token
+        self.mischief = mischief
+        self.sent: list[SentMessage] = []
+        self.calls: dict[str, int] = {}
+        self.gone: dict[int, BadRequestError] = {}
+        self.rival = False
+        self._updates: list[dict[str, Any]] = []
+        self._number = 0
+        self._polls: list[asyncio.Event] = []
+        self._news = asyncio.Condition()
+
+    @property
+    def waiting(self) -> int:
+        """How many updates nobody confirmed."""
+        return len(self._updates)
+
+    def say(self, text: str, *, sender: int = 7, chat: int = 7, **fields: Any) -> int:
+        """Somebody writes to the bot; returns the id of the message. Chats of groups are negative."""
+        self._number += 1
+        kind = "private" if chat > 0 else "supergroup"
+        person = {"id": sender, "is_bot": False, "first_name": f"Person {sender}"}
+        place = {"id": chat, "type": kind, **({"title": "The room"} if chat < 0 else {})}
+        message = {"message_id": self._number, "from": person, "chat": place, "date": 1_700_000_000, "text": text}
+        self.update(message=message | fields)
+        return self._number
+
+    def update(self, **fields: Any) -> None:
+        """Queue an update of any kind."""
+        self._number += 1
+        self._updates.append({"update_id": 500_000 + self._number, **fields})
+        for poll in self._polls:
+            poll.set()
+
+    async def wait_for(self, done: Callable[[], bool], within_s: float = 120.0) -> None:
+        """Wait until something is so after a request; raises TimeoutError."""
+        async with asyncio.timeout(within_s), self._news:
+            await self._news.wait_for(done)
+
+    async def _serve(self, connection: Connection) -> None:
+        try:
+            with suppress(GoneError):
+                while True:
+                    request = await connection.receive()
+                    method = request.path.rpartition("/")[2]
+                    self.calls[method] = self.calls.get(method, 0) + 1
+                    if not await self._answer(connection, request, method):
+                        return
+        finally:
+            await connection.close()
+
+    async def _answer(self, connection: Connection, request: HttpRequest, method: str) -> bool:
+        """Answer a request as mischief wants; returns whether the connection goes on."""
+        act = self.mischief(method, sum(self.calls.values()))
+        if act is Mischief.DROP:
+            await connection.reset()
+            return False
+        status, told = await self._done(request, method, connection) if act.does else _refusal(act)
+        async with self._news:
+            self._news.notify_all()
+        if act is Mischief.RESET_AFTER:
+            await connection.reset()
+            return False
+        if act is Mischief.GARBLE:
+            await connection.send(200, b"<html>gateway</html>")
+        elif act is Mischief.FAIL_AFTER:
+            await connection.send(500, json.dumps(_refused(500, "Internal Server Error")).encode())
+        else:
+            await connection.send(status, json.dumps(told).encode())
+        return request.keep_alive
+
+    async def _done(self, request: HttpRequest, method: str, connection: Connection) -> tuple[int, dict[str, Any]]:
+        if not request.path.startswith(f"/bot{self.token}/"):
+            return 401, _refused(401, "Unauthorized")
+        try:
+            given = json.loads(request.body or b"{}")
+        except ValueError as error:
+            raise BadHttpError(400, "The body is not JSON.") from error
+        try:
+            match method:
+                case "getMe":
+                    result: Any = {"id": int(self.token.partition(":")[0]), "is_bot": True, "username": "scripted_bot"}
+                case "getUpdates":
+                    result = await self._poll(given, connection)
+                case "sendMessage":
+                    result = self._send(given)
+                case "sendMessageDraft" | "sendChatAction" | "setMyCommands":
+                    result = True
+                case _:
+                    raise BadRequestError(404, "Not Found")
+        except BadRequestError as error:
+            return error.code, _refused(error.code, str(error), **error.parameters)
+        return 200, {"ok": True, "result": result}
+
+    async def _poll(self, given: Mapping[str, Any], connection: Connection) -> list[dict[str, Any]]:
+        """The updates from an offset on; waits for the first. What is before the offset is confirmed, and goes."""
+        if self._polls or self.rival:
+            raise BadRequestError(409, "Conflict: terminated by other getUpdates request")
+        offset = int(given.get("offset", 0))
+        self._updates = [one for one in self._updates if one["update_id"] >= offset]
+        if not self._updates and given.get("timeout"):
+            news = asyncio.Event()
+            self._polls.append(news)
+            gone = asyncio.ensure_future(connection.pause(float(given["timeout"])))
+            came = asyncio.ensure_future(news.wait())
+            try:
+                await asyncio.wait((gone, came), return_when=asyncio.FIRST_COMPLETED)
+                if gone.done():
+                    gone.result()
+            finally:
+                self._polls.remove(news)
+                gone.cancel()
+                came.cancel()
+                await asyncio.gather(gone, came, return_exceptions=True)
+        return self._updates[: min(_UPDATES_MAX, int(given.get("limit", _UPDATES_MAX)))]
+
+    def _send(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        chat, text = given.get("chat_id"), given.get("text")
+        if not isinstance(chat, int):
+            raise BadRequestError(400, "Bad Request: chat not found")
+        if chat in self.gone:
+            raise self.gone[chat]
+        if not isinstance(text, str) or not text.strip():
+            raise BadRequestError(400, "Bad Request: message text is empty")
+        units = len(text.encode("utf-16-le")) // 2
+        if units > _UNITS_MAX:
+            raise BadRequestError(400, "Bad Request: message is too long")
+        entities = given.get("entities", [])
+        if len(entities) > _ENTITIES_MAX:
+            raise BadRequestError(400, "Bad Request: too many entities")
+        for one in entities:
+            if one["offset"] < 0 or one["length"] <= 0 or one["offset"] + one["length"] > units:
+                raise BadRequestError(400, "Bad Request: entity beyond the end of the text")
+        self._number += 1
+        self.sent.append(SentMessage(self._number, chat, text, dict(given)))
+        return {"message_id": self._number, "chat": {"id": chat}, "date": 1_700_000_000, "text": text}
+
+
+def _refused(code: int, what: str, **parameters: int) -> dict[str, Any]:
+    told: dict[str, Any] = {"ok": False, "error_code": code, "description": what}
+    return told | ({"parameters": parameters} if parameters else {})
+
+
+def _refusal(act: Mischief) -> tuple[int, dict[str, Any]]:
+    """The answer to a request that is not done."""
+    if act is Mischief.SLOW_DOWN:
+        return 429, _refused(429, "Too Many Requests: retry after 1", retry_after=1)
+    return 500, _refused(500, "Internal Server Error")

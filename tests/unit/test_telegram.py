@@ -1,0 +1,178 @@
+"""Telegram: a bot that is spoken to answers, whatever goes wrong on the way; the Bot API is a scripted one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.http_cast import Site, site
+
+from keepsaid.domain.line import LineState
+from keepsaid.testing.model_script import ChatRequest, Say
+from keepsaid.testing.model_server import ModelServer
+from keepsaid.testing.providers.mischief import Mischief, harmless, mischief_of, one_after_the_other
+from keepsaid.testing.providers.telegram import BadRequestError, TelegramServer
+
+_OWNER = [{"channel": "telegram", "account": "4711", "sender": "7"}]
+_REPEAT = "(may be a repeat)\n"
+_CHATS = range(1, 11)
+
+
+def settings(telegram: TelegramServer, **more: Any) -> dict[str, Any]:
+    """A home whose bot is the scripted one."""
+    return {"telegram": {"token": telegram.token, "api_url": telegram.url}, "owner": _OWNER, **more}
+
+
+def texts(telegram: TelegramServer, chat: int = 7) -> list[str]:
+    return [one.text for one in telegram.sent if one.chat == chat]
+
+
+async def line_that_is(at: Site, state: LineState) -> dict[str, Any]:
+    """The line of the bot, as the status shows it, once it is so."""
+    while True:
+        told = (await at.client.get("/v1/status", headers=at.owner)).json()["lines"]
+        if found := [line for line in told if line["state"] == state]:
+            line: dict[str, Any] = found[0]
+            return line
+
+
+async def until(at: Site, sql: str) -> list[tuple[Any, ...]]:
+    """The rows of a query, once it has any."""
+    while not (found := at.rows(sql)):
+        await at.client.get("/livez")
+    return found
+
+
+_ALL_SENT = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM reply WHERE state <> 'sent')"
+
+
+async def test_what_is_said_to_the_bot_is_answered_there(tmp_path: Path) -> None:
+    async with TelegramServer() as telegram, site(tmp_path, **settings(telegram)) as at:
+        telegram.say("my dog is called Rex")
+        await telegram.wait_for(lambda: len(texts(telegram)) == 1)
+        telegram.say("what is the name of my dog?")
+        await telegram.wait_for(lambda: any("Rex" in text for text in texts(telegram)))
+        await telegram.wait_for(lambda: telegram.waiting == 0)
+        assert (await line_that_is(at, LineState.UP))["reason"] == ""
+        [trust] = {row[0] for row in at.rows("SELECT trust FROM message")}
+        assert trust == "owner"
+        assert at.rows("SELECT DISTINCT account, conversation FROM lane") == [("4711", "telegram:chat:7")]
+    assert all("parse_mode" not in one.parameters for one in telegram.sent)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_nothing_is_lost_and_no_repeat_is_unmarked(tmp_path: Path, seed: int) -> None:
+    """Ten people write while requests fail in every way: each is answered, and what comes twice says so."""
+    anyone = {"telegram": {"access": "anyone"}}
+    async with (
+        TelegramServer(mischief=mischief_of(seed)) as telegram,
+        site(tmp_path, **settings(telegram, channels=anyone)) as at,
+    ):
+        for chat in _CHATS:
+            telegram.say("hello", sender=chat, chat=chat)
+        await telegram.wait_for(lambda: telegram.waiting == 0)
+        telegram.mischief = harmless
+        await telegram.wait_for(lambda: {one.chat for one in telegram.sent} == {*_CHATS})
+        await until(at, _ALL_SENT)
+        for chat in _CHATS:
+            first, *again = texts(telegram, chat)
+            assert all(text == f"{_REPEAT}{first}" for text in again)
+
+
+async def test_a_long_answer_goes_in_parts_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """The second part fails after it arrived: it alone is repeated, and marked; an answer to it finds the strand."""
+    long = "\n\n".join(f"**Point {n}** " + "word " * 300 for n in range(6))
+
+    def say(request: ChatRequest) -> Say:
+        return Say(long if "long" in request.last("user") else "yes")
+
+    trouble = one_after_the_other(Mischief.ACCEPT, Mischief.RESET_AFTER, method="sendMessage")
+    async with TelegramServer(mischief=trouble) as telegram, ModelServer(say) as model:
+        models = {"chat": "openai/scripted", "base_url": model.url, "api_key": "k"}
+        async with site(tmp_path, **settings(telegram, models=models)) as at:
+            telegram.say("a long answer, please")
+            await telegram.wait_for(lambda: "Point 5" in "".join(texts(telegram)))
+            await until(at, _ALL_SENT)
+            parts = texts(telegram)
+            assert len(parts) >= 4
+            assert [text.startswith(_REPEAT) for text in parts] == [False, False, True] + [False] * (len(parts) - 3)
+            assert parts[2] == f"{_REPEAT}{parts[1]}"
+            assert "".join(parts[:2] + parts[3:]).count("word") == 1_800
+            assert {row[0] for row in at.rows("SELECT body FROM reply_part")} == {""}
+            telegram.say("why?", reply_to_message={"message_id": telegram.sent[-1].number})
+            await telegram.wait_for(lambda: texts(telegram)[-1] == "yes")
+            assert at.rows("SELECT count(*) FROM lane") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "state", "detail"),
+    [
+        (BadRequestError(403, "Forbidden: bot was blocked by the user"), "dead", "blocked"),
+        (BadRequestError(400, "Bad Request: chat not found"), "dead", "nothing is sent elsewhere"),
+        (BadRequestError(400, "Bad Request: group chat was upgraded", migrate_to_chat_id=-99), "sent", "supergroup"),
+    ],
+)
+async def test_a_place_that_is_gone(tmp_path: Path, refusal: BadRequestError, state: str, detail: str) -> None:
+    """A reply goes nowhere else; a group that became a supergroup is still the same."""
+    async with TelegramServer() as telegram, site(tmp_path, **settings(telegram)) as at:
+        telegram.gone[7] = refusal
+        telegram.say("hello")
+        [(found, why)] = await until(at, "SELECT state, detail FROM reply WHERE state IN ('dead', 'sent')")
+        assert (found, detail in why) == (state, True)
+        assert [one.chat for one in telegram.sent] == ([-99] if state == "sent" else [])
+
+
+async def test_what_cannot_be_read_is_kept_and_holds_up_nobody(tmp_path: Path) -> None:
+    async with TelegramServer() as telegram, site(tmp_path, **settings(telegram)) as at:
+        telegram.update(message={"message_id": "not a number", "chat": 5})
+        telegram.update(poll={"id": "1"})
+        telegram.say("and this?")
+        await telegram.wait_for(lambda: len(texts(telegram)) == 1)
+        await telegram.wait_for(lambda: telegram.waiting == 0)
+        [(reason,)] = await until(at, "SELECT reason FROM batch WHERE state = 'dropped'")
+        assert reason == "it cannot be read; it is kept as it came"
+        assert at.rows("SELECT count(*) FROM message") == [(2,)]
+
+
+async def test_a_token_that_is_refused_is_said_and_no_reply_is_given_up(tmp_path: Path) -> None:
+    async with TelegramServer() as telegram, site(tmp_path, **settings(telegram)) as at:
+        telegram.say("hello")
+        await telegram.wait_for(lambda: len(texts(telegram)) == 1)
+        telegram.token = "4711:another-one"
+        telegram.update(poll={"id": "1"})
+        line = await line_that_is(at, LineState.REFUSED)
+        assert "telegram.token is not accepted" in line["reason"]
+        told = (await at.client.get("/v1/status", headers=at.owner)).json()["attention"]
+        assert any("telegram (4711) is refused" in one["what"] for one in told)
+        assert "scripted-bot" not in str(told)
+
+
+async def test_another_reader_is_said_and_waited_for(tmp_path: Path) -> None:
+    """One 409 is no reason to stop for good."""
+    async with TelegramServer() as telegram:
+        telegram.rival = True
+        async with site(tmp_path, **settings(telegram)) as at:
+            line = await line_that_is(at, LineState.REFUSED)
+            assert "another program reads this account" in line["reason"]
+            assert line["next_try_at"] is not None
+
+
+async def test_strangers_are_kept_and_not_answered(tmp_path: Path) -> None:
+    """Neither alone nor in a group that is not listed; whatever a rule says of the channel."""
+    rule = {"name": "all", "match": {"channel": "telegram"}, "action": "forward"}
+    listed = {"channels": {"telegram": {"allow": ["8", "-50"], "answer": "always"}}, "routes": {"rules": [rule]}}
+    async with TelegramServer() as telegram, site(tmp_path, **settings(telegram, **listed)) as at:
+        telegram.say("the password is tortoise", sender=9, chat=9)
+        telegram.say("let me in", sender=8, chat=-51)
+        telegram.say("a friend", sender=8, chat=8)
+        telegram.say("from the group", sender=9, chat=-50)
+        telegram.say("what is the password?")
+        await telegram.wait_for(lambda: {one.chat for one in telegram.sent} == {7, 8, -50})
+        await until(at, "SELECT 1 WHERE (SELECT count(*) FROM batch WHERE state = 'dropped') = 2")
+        trusts = dict(at.rows("SELECT sender, trust FROM message WHERE event = 'stranger'"))
+        assert trusts == {"9": "external", "8": "external"}
+        assert not any("tortoise" in one.text for one in telegram.sent)
+        while "friend" not in (told := (await at.client.get("/v1/memories", headers=at.owner)).text):
+            pass
+        assert "tortoise" not in told
