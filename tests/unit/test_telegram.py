@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,11 @@ async def until(at: Site, sql: str) -> list[tuple[Any, ...]]:
     return found
 
 
+async def published(at: Site, topic: str) -> list[dict[str, Any]]:
+    """The payloads of the events of a topic, once there are any."""
+    return [json.loads(row[0]) for row in await until(at, f"SELECT payload FROM journal WHERE topic = '{topic}'")]
+
+
 _ALL_SENT = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM reply WHERE state <> 'sent')"
 
 
@@ -55,6 +61,7 @@ async def test_what_is_said_to_the_bot_is_answered_there(tmp_path: Path) -> None
         await telegram.wait_for(lambda: any("Rex" in text for text in texts(telegram)))
         await telegram.wait_for(lambda: telegram.waiting == 0)
         assert (await line_that_is(at, LineState.UP))["reason"] == ""
+        assert await published(at, "channel.up") == [{"channel": "telegram", "account": "4711"}]
         [trust] = {row[0] for row in at.rows("SELECT trust FROM message")}
         assert trust == "owner"
         assert at.rows("SELECT DISTINCT account, conversation FROM lane") == [("4711", "telegram:chat:7")]
@@ -143,9 +150,11 @@ async def test_a_token_that_is_refused_is_said_and_no_reply_is_given_up(tmp_path
         telegram.update(poll={"id": "1"})
         line = await line_that_is(at, LineState.REFUSED)
         assert "telegram.token is not accepted" in line["reason"]
-        told = (await at.client.get("/v1/status", headers=at.owner)).json()["attention"]
-        assert any("telegram (4711) is refused" in one["what"] for one in told)
-        assert "scripted-bot" not in str(told)
+        told = await published(at, "channel.down")
+        assert told == [{"channel": "telegram", "account": "4711", "state": "refused"}]
+        shown = (await at.client.get("/v1/status", headers=at.owner)).json()["attention"]
+        assert any("telegram (4711) is refused" in one["what"] for one in shown)
+        assert "scripted-bot" not in str(shown)
 
 
 async def test_another_reader_is_said_and_waited_for(tmp_path: Path) -> None:

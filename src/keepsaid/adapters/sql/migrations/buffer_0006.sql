@@ -6,7 +6,7 @@ CREATE TABLE reply_part (
   n INTEGER NOT NULL,
   state TEXT NOT NULL,
   body TEXT NOT NULL,
-  doubted INTEGER NOT NULL DEFAULT 0 CHECK (doubted IN (0, 1)),
+  doubted INTEGER NOT NULL DEFAULT 0,
   provider_id TEXT,
   row_seal INTEGER,
   PRIMARY KEY (reply_id, n)
