@@ -91,6 +91,7 @@ def test_a_server_that_is_away_is_said_to_be(program: Program, place: PostgresPl
 def test_what_is_done_with_files_alone_says_so(program: Program) -> None:
     program.run("memory", "add", "My desk is blue")
     assert "pg_dump" in program.run("data", "backup", code=None).err
+    assert "its rows are not read one by one" in program.run("doctor", "--deep", "--offline", code=None).out
     assert (
         "must begin with postgresql://"
         in Program(program.home, {"KEEPSAID_STORE__URL": "mysql://x"}).run("status", code=None).err

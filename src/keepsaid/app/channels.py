@@ -102,10 +102,10 @@ _CHAT, _GROUP = Rate(1_000.0, burst=3), Rate(3_000.0, burst=5)
 
 
 def telegram_of(config: Config, clock: runtime.Clock, lines: LineBoard | None) -> tuple[TelegramChannel, TelegramPoll]:
-    """The bot of the token in the settings: what it sends by, and what it hears by."""
+    """The bot of the token in the settings: what sends for it, and what receives."""
     from keepsaid.adapters.channels.telegram import CHAT, TelegramChannel  # noqa: PLC0415 - it costs a start 60 ms
-    from keepsaid.adapters.channels.telegram_api import TelegramApi  # noqa: PLC0415
-    from keepsaid.adapters.channels.telegram_poll import TelegramPoll, bot_of  # noqa: PLC0415
+    from keepsaid.adapters.channels.telegram_api import TelegramApi  # noqa: PLC0415 - with it
+    from keepsaid.adapters.channels.telegram_poll import TelegramPoll, bot_of  # noqa: PLC0415 - with it
 
     token = config.telegram.token.get_secret_value() if config.telegram.token else ""
     api, account = TelegramApi(token, config.telegram.api_url), bot_of(token)

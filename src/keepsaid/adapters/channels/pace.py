@@ -26,7 +26,7 @@ _KEPT_MAX = 1_000
 class SendingPace:
     """When each conversation, and the account, may send again, milliseconds of the steady clock.
 
-    `rate_of` a conversation may differ from that of another: groups are slower than chats of one person.
+    A conversation whose name begins with `groups` has the rate of a group, others that of a chat.
     """
 
     def __init__(self, clock: Clock, account: Rate, chat: Rate, group: Rate | None = None, groups: str = "") -> None:

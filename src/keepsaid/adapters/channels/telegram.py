@@ -50,7 +50,7 @@ _INLINE_CHARS_MAX = 4_096
 
 
 class TelegramChannel:
-    """Sends by one bot, whose id is its account; the id is known once the bot has been asked for it."""
+    """Sends by one bot; `account` is the id of the bot."""
 
     name = NAME
     sending = Sending.PUSH
@@ -96,7 +96,7 @@ class TelegramChannel:
         await self._api.close()
 
     async def _sent(self, message: dict[str, object]) -> SendResult:
-        """Send a message: where its chat has become another one there, and where its styles are refused without."""
+        """Send a message: to the chat that its group has become, and without styles where Telegram refuses them."""
         detail = ""
         while True:
             try:

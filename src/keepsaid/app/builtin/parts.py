@@ -12,6 +12,7 @@ from pathlib import Path
 from keepsaid.adapters.system.machine import SystemClock
 from keepsaid.app.channels import channels_of, github_sweep_of, telegram_of
 from keepsaid.config import Config
+from keepsaid.config.channels import LISTENING
 from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.engine.lines import LineBoard
 from keepsaid.engine.supervisor import ServiceLoop
@@ -60,15 +61,12 @@ def built_in(config: Config) -> Iterator[FoundExtension]:
     for name in NAMES:
         manifest = _manifest(name)
         enabled = config.extensions[name].enabled if name in config.extensions else True
-        enabled = enabled and (name not in _LISTENING or name in config.listening)
+        enabled = enabled and (name not in LISTENING or name in config.listening)
         yield FoundExtension(name, ExtensionSource.BUILT_IN, Path(str(manifest.entrypoint)), manifest, enabled=enabled)
 
 
 _OWN = frozenset({"terminal", "github"})
 """Channels with an extension of their own; `http` brings the others."""
-
-_LISTENING = ("telegram",)
-"""Those that are off without a token."""
 
 
 class _FromConfig:

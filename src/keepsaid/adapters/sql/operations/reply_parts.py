@@ -45,7 +45,7 @@ def confirm(db: SqlSession, commit: ConfirmPart) -> bool:
 
 
 def end_try(db: SqlSession, reply_id: int, outcome: str) -> None:
-    """Record of the part under way how the try of its reply ended."""
+    """Record how the try of a reply ended for the part that was under way."""
     if (verb := _CUT_SHORT.get(Delivered(outcome))) is not None:
         db.post(SQL["cut_short"], (reply_id, states.move("part", "sending", verb), verb == "doubt"))
     if outcome in _OVER:
