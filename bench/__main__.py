@@ -18,6 +18,7 @@ from bench import (
     assembling,
     backlog,
     backlog_shared,
+    channels,
     context,
     extensions,
     gate,
@@ -35,6 +36,7 @@ from bench import (
     schedules,
     startup,
     tasks,
+    telegram,
     turns,
 )
 from bench.disk import fsync_rate
@@ -60,6 +62,8 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "extensions": extensions.measure,
     "schedules": schedules.measure,
     "path": path.measure,
+    "telegram": telegram.measure,
+    "channels": channels.measure,
 }
 
 ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {

@@ -28,6 +28,7 @@ KeepsaidError
 ├── LeaseLost               another owner has the batch now
 ├── ToolError               a tool refused; the model gets it
 ├── ExtensionError          an extension cannot be let in, or asked for what is not its
+├── ChannelError            the provider of a channel refuses the account, or cannot be reached
 ├── TaskImpossible          a task asks for a skill or a tool that is not there
 ├── EmbedderError           no vectors can be made; search goes on by words
 └── ModelError              a model call failed
@@ -280,6 +281,14 @@ class ExtensionError(KeepsaidError):
     code = "KS-EXT"
     safe = "Everything else goes on without it."
     hint = "keepsaid ext ls"
+
+
+class ChannelError(KeepsaidError):
+    """The provider of a channel refuses the account, or cannot be reached."""
+
+    code = "KS-CHN"
+    safe = "Nothing was changed."
+    hint = "keepsaid channel ls"
 
 
 class TaskImpossible(KeepsaidError):

@@ -58,7 +58,7 @@ def test_what_one_process_is_told_another_remembers(lived: Program) -> None:
 
 
 def test_piped_each_line_has_its_block_and_nothing_else_is_printed(fresh: Program) -> None:
-    lines = b"hello there\n\n   \nbroken \xff bytes\r\na \0 zero\n/tmp is full\n//slash\n//why\n/help\n"
+    lines = b"hello there\n\n   \nbroken \xff bytes\r\na \0 zero\n/tmp is full\n//slash\n//stop\n/help\n"
     talked = fresh.run("chat", given=lines + b"the last, without an end")
     blocks = talked.out.split("\n\n")
     assert blocks.pop() == ""
@@ -67,7 +67,7 @@ def test_piped_each_line_has_its_block_and_nothing_else_is_printed(fresh: Progra
     assert all(block.startswith("No model is set") for block in blocks)
     listed = fresh.run("inbox", "ls", "--json").json["messages"]
     said = [message["text"] for message in reversed(listed)]
-    slashed = ["/tmp is full", "/slash", "/why"]
+    slashed = ["/tmp is full", "/slash", "/stop"]
     assert said == ["hello there", "broken � bytes", "a � zero", *slashed, "the last, without an end"]
     assert {message["state"] for message in listed} == {"done"}
     assert [reply["state"] for message in listed for reply in message["replies"]] == ["sent"] * 7
@@ -221,7 +221,7 @@ def test_stopped_by_a_signal_a_chat_ends_well(fresh: Program) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error(lived: Program) -> None:
-    process = lived.start("logs")
+    process = lived.start("data", "logs")
     with process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -237,7 +237,7 @@ _READING = (
     ("inbox", "ls"),
     ("memory", "search", "kettle"),
     ("why",),
-    ("logs",),
+    ("data", "logs"),
     ("config", "show"),
     ("doctor", "--offline"),
 )
@@ -271,9 +271,9 @@ def test_every_command_speaks_json_and_text(lived: Program, capsys: pytest.Captu
     assert told["inbox", "show", "MESSAGE"]["message"]["text"] == FACT
     assert {told["why", name]["turn"]["id"] for name in ("TURN", "MESSAGE", "BATCH")} == {message["turn"]}
     assert told["status",]["memories"]["kinds"]["episode"] >= 1
-    assert told["logs",]["lines"][0]["logger"].startswith("keepsaid")
-    assert FACT not in json.dumps(told["logs",])
-    assert "nothing" not in inside(lived, capsys, "logs", "-n", "0").err
+    assert told["data", "logs"]["lines"][0]["logger"].startswith("keepsaid")
+    assert FACT not in json.dumps(told["data", "logs"])
+    assert "nothing" not in inside(lived, capsys, "data", "logs", "-n", "0").err
     assert " True" not in inside(lived, capsys, "ext", "events", "tail").out
 
 

@@ -15,6 +15,9 @@ from tests.acceptance.program import Program, Ran
 
 from keepsaid import Keepsaid
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.pairing import CODE_MS, SendCode
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.visibility import Identity
 from keepsaid.interfaces.cli.commands import tree
 from keepsaid.interfaces.cli.program import run, shared
 
@@ -53,7 +56,8 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "schedule ls": (),
     "schedule show": ("{schedule}",),
     "why": (),
-    "logs": (),
+    "data logs": (),
+    "channel ls": (),
 }
 """Commands that show what others wrote, with arguments that make them do so."""
 
@@ -130,6 +134,15 @@ ERRORS_ALONE = {
         "config edit",
         "ext tools accept",
     ),
+    *(
+        "channel add",
+        "channel test",
+        "channel pair",
+        "channel approve",
+        "channel revoke",
+        "channel pause",
+        "channel rm",
+    ),
     *("data export", "data import", "data backup", "data restore", "data accept-loss", "data move"),
 }
 """Commands that change something, take long or show nothing of others: called with hostile arguments alone."""
@@ -166,7 +179,11 @@ async def _said(home: Path) -> None:
     async with Keepsaid.open(home) as ks:
         for n, text in enumerate((f"work {HOSTILE}", f"spam {HOSTILE}", _SAID)):
             origin = Origin("library", "default", f"c {HOSTILE}", f"u{n} {HOSTILE}", HOSTILE, trust=Trust.KNOWN)
-            await ks._opened().instance.receive(Inbound(origin, Content(b"", text), topic=HOSTILE))
+            instance = ks._opened().instance
+            received = await instance.receive(Inbound(origin, Content(b"", text), topic=HOSTILE))
+            who, notice = Identity("library", "default", origin.sender), ReplyDraft(instance.ids.next(), "a code")
+            now = instance.clock.now_ms()
+            await instance.operations.apply(SendCode(who, received.id, f"ABCDEFG{n + 2}", notice, now, now + CODE_MS))
 
 
 @pytest.fixture(scope="module")

@@ -253,6 +253,8 @@ def test_a_person_gives_a_url_and_a_key_that_is_never_shown(fresh: Program) -> N
                 (b"Which model?", "openai/scripted"),
                 (b"as written replied in", ""),
                 (b"Find memories by meaning too?", "n"),
+                (b"To talk to it on Telegram", "nonsense"),
+                (b"this is not a token for telegram", ""),
             ):
                 shown += screen.until(wanted)
                 if typed:

@@ -19,7 +19,7 @@ _READS = (
     ("memory", "ls"),
     ("why",),
     ("inbox", "ls"),
-    ("logs",),
+    ("data", "logs"),
     ("config", "show"),
     ("doctor", "--offline"),
     ("doctor", "--offline", "--deep"),

@@ -1,4 +1,4 @@
-"""The operational store keeps the contract of tasks, in memory and on SQLite."""
+"""The operational store keeps the contracts of tasks, pairing, cursors and late edits, in memory and on SQLite."""
 
 from __future__ import annotations
 
@@ -27,6 +27,18 @@ class TestBranch(suite.BranchContract):
 
 class TestRelay(suite.RelayContract):
     """See the contract."""
+
+
+class TestPairing(suite.PairingContract):
+    """Who may talk."""
+
+
+class TestCursor(suite.CursorContract):
+    """How far channels were read."""
+
+
+class TestLateEdit(suite.LateEditContract):
+    """What was settled before it was edited."""
 
 
 class TestApproval(suite.ApprovalContract):

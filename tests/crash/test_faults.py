@@ -15,7 +15,7 @@ from keepsaid_testkit.crash.play import Plan, Play
 _AT = {
     "acknowledge-early": "acknowledge.after",
     "forget-leases": "model.before",
-    "hide-copies": "send.after",
+    "hide-copies": "part.after",
     "invent-receipts": "send.after",
     "repeat-unsafe": "effect.once",
     "forget-episodes": "episodes.kept",

@@ -140,7 +140,7 @@ _SWAP_COMMITS = f"""
         (f"UPDATE batch SET state = 'review' WHERE id = {_FORWARDED}", "ends review"),
         (f"UPDATE batch SET state = 'queued' WHERE id = {_FORWARDED}", "ends queued"),
         (f"DELETE FROM batch WHERE id = {_DROPPED}", "belongs to 0 batches"),
-        (f"UPDATE batch SET last = last + 1 WHERE id = {_DROPPED}", "a batch holds number"),
+        (f"UPDATE batch SET last = last + 500 WHERE id = {_DROPPED}", "a batch holds number"),
         ("UPDATE lane SET batched = batched - 1 WHERE channel = 'http'", "is batched up to"),
         (f"UPDATE batch SET reason = '' WHERE id = {_DROPPED}", "is dropped without a reason"),
         (f"UPDATE batch SET task_id = NULL WHERE id = {_SPAWNED}", "(spawn) has 0 committed turns, task None"),

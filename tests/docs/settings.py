@@ -13,7 +13,11 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _FIELDS = ("channel", "account", "sender", "conversation", "event", "trust", "text")
 
 
-_FORMS = {"TELEGRAM_TOKEN": "123456789:the-token-of-a-bot"}
+_FORMS = {
+    "TELEGRAM_TOKEN": "123456789:the-token-of-a-bot",
+    "SLACK_BOT_TOKEN": "xoxb-the-token-of-a-bot",
+    "NOSTR_SECRET_KEY": "0" * 63 + "1",
+}
 """Values of variables that have a form."""
 
 

@@ -113,6 +113,7 @@ HOT = (
     Hot("intake", "place", (_MESSAGE,)),
     Hot("intake", "target_lane", ("p5-9", "github", "default", "c9")),
     Hot("intake", "lately", ("github", "default", "c9", 50, 1_000), 2_000, "50 messages"),
+    Hot("pairing", "recent_times", ("github", "default", "c9", "bot", "loop", 200, 20), 6_000, "200 messages"),
     Hot("intake", "answers", ("github", "default", "c9", apsw.carray(("root:c9",)), 8), 600, "8 records"),
     Hot("turns", "held_turn", (_MESSAGE, 1)),
     Hot("turns", "commit_turn", (5 * STEP + QUEUED_FROM - 1, "committed", "m", 1, 1, None, NOW, "")),

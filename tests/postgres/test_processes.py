@@ -183,7 +183,7 @@ def test_one_that_was_killed_is_silent_until_another_takes_its_work(place: Postg
         assert str(place) in told
         with fleet.homes[0].serving():
             assert [one["leads"] for one in fleet.processes()] == [True]
-            assert "this process leads" in fleet.homes[0].run("logs", "--level", "info").out
+            assert "this process leads" in fleet.homes[0].run("data", "logs", "--level", "info").out
 
 
 def test_a_worker_takes_no_messages_and_says_so(place: PostgresPlace, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from keepsaid.adapters.sql.scripts import oldest_known
 _CONFIG = "models: {chat: none}\nbuffer: {window_ms: 0}\nchannels: {library: {window_ms: 0}}\n"
 _ADDED = f"-- works with: {oldest_known('buffer')}\nALTER TABLE message ADD COLUMN mood TEXT;\n"
 _ADDED_LATER = f"-- works with: {NEXT['buffer']}\nALTER TABLE message ADD COLUMN weather TEXT;\n"
-_RENAMED = "ALTER TABLE message RENAME COLUMN sender_name TO called;\n"
+_RENAMED = "ALTER TABLE placed RENAME COLUMN reason TO why;\n"
 
 
 @pytest.fixture

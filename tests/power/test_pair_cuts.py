@@ -27,7 +27,7 @@ from keepsaid_testkit.power.strike import leave_progress, progress_left
 SEED = 20_261_123
 STORES = ("buffer.db", "memory.db")
 CUTS, SOAK_CUTS = 6, 400
-MADE_IN, CHANGES_MAX = 950, 1_800
+MADE_IN, CHANGES_MAX = 1_100, 1_950
 _EMPTY_EVERY = 5
 
 

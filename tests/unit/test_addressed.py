@@ -11,9 +11,9 @@ from keepsaid.config import Config
 from keepsaid.domain.addressing import Dialogue, decide, names_any
 from keepsaid.domain.batch import WaitingGroup
 from keepsaid.domain.commits import Settle, TakeReplies
-from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, StoredMessage, Trust
+from keepsaid.domain.message import EDITED, Content, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.reply import Delivered
-from keepsaid.domain.route import Action, Addressing, Routes, Rule, foreseen
+from keepsaid.domain.route import Action, Addressing, Edits, Routes, Rule, foreseen
 from keepsaid.testing.model_script import Say
 
 GROUP = Origin("chat", "me", "room", "ann", "Ann", trust=Trust.KNOWN)
@@ -72,6 +72,71 @@ async def test_what_answers_the_agent_is_answered() -> None:
     assert decide(ROUTES, group, {}, Dialogue(answered=frozenset({"r-7"})))[0].action is Action.FORWARD
     assert decide(ROUTES, group, {}, Dialogue(asked=frozenset({"chat:me:ann"})))[0].action is Action.FORWARD
     assert decide(ROUTES, group, {}, Dialogue(asked=frozenset({"chat:me:bob"})))[0].action is Action.LISTEN
+
+
+DIRECT = replace(GROUP, direct=True)
+
+
+def edit_of(provider_id: str, text: str, origin: Origin = DIRECT, at: str = "e1") -> Inbound:
+    """Somebody edits a message."""
+    return Inbound(origin, Content(text.encode(), text, EDITED), ProviderMarks(at, provider_id))
+
+
+def test_a_late_edit_is_noted_answered_or_ignored_as_the_channel_says() -> None:
+    late = Dialogue(settled=frozenset({"m1"}))
+    inbound = edit_of("m1", "to Porto, I mean")
+    edit = StoredMessage(1, inbound.lane, 1, inbound, 1_000)
+    for heed, action in ((Edits.NOTE, Action.LISTEN), (Edits.IGNORE, Action.DROP), (Edits.ANSWER, Action.FORWARD)):
+        routes = replace(ROUTES, edits={"chat": heed})
+        assert decide(routes, edit, {}, late)[0].action is action
+        assert decide(routes, edit, {}, Dialogue(settled=frozenset({"m2"})))[0].action is Action.FORWARD
+    noted = replace(ROUTES, edits={"chat": Edits.NOTE})
+    assert decide(noted, edit, {}, late)[0].reason == "it edits what was settled before; channels.chat.edits is note"
+    rule = Rule("edits", {"event": (EDITED,)}, Action.FORWARD)
+    assert decide(replace(noted, rules=(rule,)), edit, {}, late)[0].action is Action.FORWARD
+    assert foreseen(replace(Routes(), edits={"chat": Edits.NOTE}), edit.lane) is None, "the messages must be read"
+    assert noted.version != ROUTES.version
+
+
+async def test_an_edit_in_a_group_is_to_the_agent_only_where_it_says_so() -> None:
+    assert decide(ROUTES, message("lunch?", event=EDITED), {})[0].action is Action.LISTEN
+    assert decide(ROUTES, message("Ada, lunch?", event=EDITED), {})[0].action is Action.FORWARD
+
+
+async def test_an_edit_of_what_was_answered_is_kept_for_the_next_turn_and_starts_none() -> None:
+    async with staged(Say("noted"), Say("Porto"), routes=replace(ROUTES, edits={"chat": Edits.NOTE})) as stage:
+        first = Inbound(DIRECT, Content(b"to Rome", "to Rome"), ProviderMarks("d1", "m1"))
+        await stage.flow.receive(stage.door, first)
+        early = await stage.flow.receive(stage.door, edit_of("m1", "to Milan"))
+        await stage.flow.route()
+        assert await stage.work() == "done"
+        assert (await stage.turn()).batch.verdict.action is Action.FORWARD, "both are answered at once"
+        assert early.number == 2
+        await stage.flow.receive(stage.door, edit_of("m1", "to Porto", at="e2"))
+        await stage.flow.route()
+        assert await stage.work() == "done"
+        assert len(stage.server.requests) == 1
+        where = Inbound(DIRECT, Content(b"where to?", "where to?"), ProviderMarks("d2", "m2"))
+        await stage.flow.receive(stage.door, where)
+        await stage.flow.route()
+        assert await stage.work() == "done"
+        assert "to Porto" in str(stage.server.requests[-1].body)
+
+
+@pytest.mark.parametrize("conversation", ["room", "elsewhere"])
+async def test_an_edit_is_late_only_where_its_original_was_settled(conversation: str) -> None:
+    async with staged(Say("noted"), routes=replace(ROUTES, edits={"chat": Edits.NOTE})) as stage:
+        await stage.flow.receive(stage.door, Inbound(DIRECT, Content(b"a", "a"), ProviderMarks("d1", "m1")))
+        await stage.flow.route()
+        assert await stage.work() == "done"
+        await stage.flow.receive(stage.door, Inbound(DIRECT, Content(b"b", "b"), ProviderMarks("d2", "m2")))
+        place = replace(DIRECT, conversation=conversation)
+        for number in ("m1", "m2", "m3"):
+            received = await stage.flow.receive(stage.door, edit_of(number, f"new {number}", place, f"e{number}"))
+        story = await stage.store.story(received.id)
+        assert story is not None
+        [group] = await stage.store.waiting([story.message.lane])
+        assert group.settled == (frozenset({"m1"}) if conversation == "room" else frozenset())
 
 
 async def test_a_rule_goes_before_and_what_is_dropped_by_default_stays_dropped() -> None:

@@ -17,6 +17,7 @@ from keepsaid.interfaces.cli.program import run
 from keepsaid.text.normal import without_passwords
 
 PASSWORD = "pier-7-lantern"  # gitleaks:allow
+SECRET_KEY = "55" * 31 + "12"
 ADDRESS = f"http://me:{PASSWORD}@models.test/v1"
 SETTINGS: dict[str, Any] = {
     "models": {"chat": "openai/some", "base_url": ADDRESS, "api_key": PASSWORD},
@@ -24,6 +25,12 @@ SETTINGS: dict[str, Any] = {
     "store": {"redis": f"redis://me:{PASSWORD}@cache.test"},
     "server": {"token": PASSWORD, "operator_token": PASSWORD * 3},
     "channels": {"github": {"secret": PASSWORD}},
+    "telegram": {"token": f"4711:{PASSWORD}"},
+    "discord": {"token": f"NDcxMQ.{PASSWORD}.{PASSWORD}"},
+    "nostr": {"secret_key": SECRET_KEY},
+    "matrix": {"token": PASSWORD},
+    "email": {"password": PASSWORD, "smtp_password": PASSWORD},
+    "slack": {"bot_token": f"xoxb-{PASSWORD}", "app_token": f"xapp-{PASSWORD}", "signing_secret": PASSWORD},
     "tools": {"mcp": {"files": {"url": f"https://me:{PASSWORD}@tools.test/mcp", "headers": {"x-key": PASSWORD}}}},
 }
 
@@ -84,6 +91,7 @@ def test_no_command_prints_a_secret_of_the_config(
     told = "".join(capfd.readouterr())
     assert told
     assert PASSWORD not in told
+    assert SECRET_KEY not in told
 
 
 @pytest.mark.parametrize("form", [[], ["--json"], ["-v"]])

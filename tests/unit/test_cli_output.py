@@ -80,7 +80,7 @@ def test_commands_of_a_chat() -> None:
         "hello /why",
     ):
         assert SlashCommand.parse(line) == line
-    assert [SlashCommand.parse(line) for line in ("//quit", "//why", "//foo")] == ["/quit", "/why", "/foo"]
+    assert [SlashCommand.parse(line) for line in ("//quit", "//stop", "//foo")] == ["/quit", "/stop", "/foo"]
     assert SlashCommand.parse("//quit now") == "/quit now"
     assert [SlashCommand.parse(line) for line in ("/Help", " /WHY ")] == [SlashCommand("/help"), SlashCommand("/why")]
     assert SlashCommand.parse("//help") == "//help", "the runtime knows /help too, and takes this for talk"

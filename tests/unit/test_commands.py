@@ -194,3 +194,23 @@ def test_the_bar_of_a_context_is_one_safe_file() -> None:
     assert "500 of 1,000 tokens (50.0 %)" in picture
     assert "http" not in picture.replace("http://www.w3.org/2000/svg", "")
     assert "\x00" not in picture
+
+
+async def test_why_says_what_the_last_answer_rests_on(tmp_path: Path) -> None:
+    """To the owner alone: a memory is nobody else's business."""
+    config = instance_in(tmp_path).model_copy(update={"memory": Config().memory})
+    async with opened(Home.at(tmp_path), config, Parrot()) as instance:
+        say = talking(instance)
+        await instance.start()
+        assert await say("/why") == "No message here was answered yet."
+        await say("/remember the ferry leaves from pier nine at noon")
+        await instance.recorder.catch_up()
+        await say("from which pier does the ferry leave at noon?")
+        told = await say("/why")
+        assert told.startswith("The last message here: forward, because no rule matched; routes.default is forward.")
+        assert "came to mind:" in told
+        assert "pier nine" in told
+        assert "(mem_" in told
+        assert "keepsaid inbox why trn_" in told
+        for origin in (FRIEND, replace(OWNER, direct=False)):
+            assert "Only the owner" in await say("/why", origin=origin)

@@ -35,7 +35,7 @@ class Radio:
 async def test_listening_that_fails_three_times_in_a_row_is_noted_until_it_goes_on(tmp_path: Path) -> None:
     put(tmp_path, "radio", FAILING)
     clock = VirtualClock()
-    life = lifecycle(tmp_path, RecordingRuntime(clock))
+    life = lifecycle(tmp_path, RecordingRuntime(clock=clock))
     noted: list[str] = []
     await life.begin()
     radio = life.guests["radio"]

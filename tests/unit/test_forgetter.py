@@ -27,6 +27,7 @@ from keepsaid.domain.message import Content, Inbound, Lane, Origin, ProviderMark
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.task import Task, TaskWork
 from keepsaid.domain.timing import Once
+from keepsaid.memory.injection import Briefings
 from keepsaid.memory.recording import episode_of
 from keepsaid.testing.builders import outcome
 from keepsaid.testing.clock import VirtualClock
@@ -152,17 +153,17 @@ async def test_what_its_turn_had_done_goes_with_it_and_what_another_had_done_sta
     assert {"task:70", "task:71"} & await keys(instance) == {"task:71"}
 
 
-async def test_a_bulletin_that_tells_it_goes_and_is_made_anew_without(instance: Instance) -> None:
+async def test_a_bulletin_that_tells_it_goes_and_is_made_anew_without(unbriefed: Instance) -> None:
+    instance = unbriefed
+    briefings = Briefings(instance.memories.bulletins, instance.clock)
     first = await say(instance, "my code is 7741")
-    # In one commit: the turn may have a bulletin made between two.
     facts = fact_of("Ann's code is 7741", first), fact_of("the dentist is in Braga", key="dentist")
     fact, _ = await instance.memories.keep(facts, 5)
-    assert instance.briefings is not None
-    await instance.briefings.refresh(person_scope("owner"))
+    await briefings.refresh(person_scope("owner"))
     assert any("7741" in text and "Braga" in text for text in await texts(instance))
     await forgotten(instance, ForgetSelector(memories=(fact,)))
     assert not any("7741" in text for text in await texts(instance))
-    await instance.briefings.refresh(person_scope("owner"))
+    await briefings.refresh(person_scope("owner"))
     [told] = await instance.memories.find(_EVERYTHING, (Kind.BULLETIN,), 9)
     assert told.text.startswith("Important:\n- the dentist is in Braga")
 

@@ -36,7 +36,7 @@ from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Received
 from keepsaid.domain.event import ROUTED, Event
 from keepsaid.domain.forgetting import ForgetSelector
-from keepsaid.domain.message import Lane
+from keepsaid.domain.message import Inbound, Lane
 from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, StoredReply
 from keepsaid.domain.route import Action
 from keepsaid.interfaces.cli.program import run
@@ -201,7 +201,7 @@ async def answering(
 async def hook(instance: Instance, event: str, body: bytes) -> Received:
     """A webhook comes in."""
     inbound = instance.hooks["github"].read(hook_headers(event, body), body)
-    assert inbound is not None
+    assert isinstance(inbound, Inbound)
     return await instance.receive(inbound)
 
 

@@ -287,7 +287,7 @@ async def test_an_internal_error_shows_nothing_of_the_inside(one: Site, caplog: 
     assert (told["title"], told["safe"], told["hint"]) == (
         "an internal error",
         "Unknown for this request.",
-        "keepsaid logs",
+        "keepsaid data logs",
     )
     (logged,) = [record for record in caplog.records if record.name == "keepsaid.http"]
     assert logged.exc_info is not None

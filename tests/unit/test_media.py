@@ -263,14 +263,11 @@ def test_nostr_a_direct_message_belongs_to_its_people_whoever_writes() -> None:
     ("medium", "source", "reason"),
     [
         ("telegram", {"update_id": 1, "callback_query": {}}, "the update holds no message"),
-        ("telegram", telegram(**{"from": {"id": 9, "is_bot": True}}), "a bot said it"),
         ("telegram", telegram(text=None, new_chat_members=[ANN]), "the message has no words"),
         ("discord", {"t": "TYPING_START", "d": {}}, "TYPING_START is not a message"),
-        ("discord", discord(author={"id": "1", "bot": True}), "a bot said it"),
         ("discord", discord(type=7), "a notice of Discord's own (type 7)"),
         ("discord", discord(content=""), "the message has no words"),
         ("slack", {"type": "event_callback", "event": {"type": "reaction_added"}}, "reaction_added is not a message"),
-        ("slack", slack(bot_id="B1"), "a bot said it"),
         ("slack", slack(subtype="channel_join"), "a notice of Slack's own (channel_join)"),
         ("slack", slack(subtype="message_changed", message={"ts": "4.5"}), "only the preview"),
         ("nostr", nostr(kind=7), "an event of kind 7 is not a message"),
@@ -281,6 +278,20 @@ def test_what_nobody_said_is_told_apart(medium: str, source: dict[str, object], 
     found = MEDIA[medium](source)
     assert isinstance(found, IgnoredUpdate)
     assert found.reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("medium", "source", "sender"),
+    [
+        ("telegram", telegram(**{"from": {"id": 9, "is_bot": True, "first_name": "Bot"}}), "9"),
+        ("discord", discord(author={"id": "1", "bot": True}), "1"),
+        ("slack", slack(bot_id="B1", user=None, subtype="bot_message"), "B1"),
+    ],
+)
+def test_what_a_bot_said_is_marked(medium: str, source: dict[str, object], sender: str) -> None:
+    found = MEDIA[medium](source)
+    assert isinstance(found, MediaMessage)
+    assert (found.by_bot, found.sender) == (True, sender)
 
 
 @pytest.mark.parametrize(

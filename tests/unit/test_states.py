@@ -38,6 +38,7 @@ DESIGN: dict[str, dict[str, set[str]]] = {
     "session": {"active": {"sleeping", "ended"}, "sleeping": {"active", "ended"}},
     "life": {},
     "part": {},
+    "pairing": {},
     "collection": {},
     "forgetting": {},
     "slot": {},
@@ -55,6 +56,7 @@ DESIGN: dict[str, dict[str, set[str]]] = {
 
 ADDED: dict[str, dict[str, set[str]]] = {
     "part": {"pending": {"sending"}, "sending": {"sent", "pending"}},
+    "pairing": {"pending": {"known", "owner"}, "known": {"owner"}, "owner": {"known"}},
     "schedule": {
         "active": {"paused", "disabled", "done", "cancelled"},
         "paused": {"active", "cancelled"},
@@ -101,7 +103,8 @@ ADDED: dict[str, dict[str, set[str]]] = {
 answered is dropped when a person stops it; a pulled reply is
 shown without being sent, or cannot be delivered at all; a dead one is accepted as such by a person.
 And questions that wait for an answer, what people say of memories, one that another stands for, the reading of
-marked sessions, schedules with their runs and what is heard of these, lives of the process, parts of replies."""
+marked sessions, schedules with their runs and what is heard of these, lives of the process, parts of replies, and who
+may talk."""
 
 ENDS = {
     "batch": {"done"},
@@ -111,6 +114,7 @@ ENDS = {
     "task": {"completed", "failed", "cancelled"},
     "reply": {"sent", "not_deliverable"},
     "part": {"sent"},
+    "pairing": set[str](),
     "delivery": {"done", "dismissed"},
     "session": {"ended"},
     "collection": set[str](),
@@ -190,6 +194,12 @@ VERBS = {
         ("processing", "bury"): "dead",
         ("dead", "requeue"): "pending",
         ("dead", "dismiss"): "dismissed",
+    },
+    "pairing": {
+        ("pending", "admit"): "known",
+        ("pending", "own"): "owner",
+        ("known", "own"): "owner",
+        ("owner", "admit"): "known",
     },
     "session": {
         ("active", "sleep"): "sleeping",

@@ -62,6 +62,8 @@ async def test_what_is_said_to_the_bot_is_answered_there(tmp_path: Path) -> None
         await telegram.wait_for(lambda: telegram.waiting == 0)
         assert (await line_that_is(at, LineState.UP))["reason"] == ""
         assert await published(at, "channel.up") == [{"channel": "telegram", "account": "4711"}]
+        ready = (await at.client.get("/readyz")).json()
+        assert ready == {"ready": True, "lines": [{"channel": "telegram", "state": "up"}]}
         [trust] = {row[0] for row in at.rows("SELECT trust FROM message")}
         assert trust == "owner"
         assert at.rows("SELECT DISTINCT account, conversation FROM lane") == [("4711", "telegram:chat:7")]
@@ -170,7 +172,8 @@ async def test_another_reader_is_said_and_waited_for(tmp_path: Path) -> None:
 async def test_strangers_are_kept_and_not_answered(tmp_path: Path) -> None:
     """Neither alone nor in a group that is not listed; whatever a rule says of the channel."""
     rule = {"name": "all", "match": {"channel": "telegram"}, "action": "forward"}
-    listed = {"channels": {"telegram": {"allow": ["8", "-50"], "answer": "always"}}, "routes": {"rules": [rule]}}
+    who = {"access": "listed", "allow": ["8", "-50"], "answer": "always"}
+    listed = {"channels": {"telegram": who}, "routes": {"rules": [rule]}}
     async with TelegramServer() as telegram, site(tmp_path, **settings(telegram, **listed)) as at:
         telegram.say("the password is tortoise", sender=9, chat=9)
         telegram.say("let me in", sender=8, chat=-51)
@@ -185,3 +188,53 @@ async def test_strangers_are_kept_and_not_answered(tmp_path: Path) -> None:
         while "friend" not in (told := (await at.client.get("/v1/memories", headers=at.owner)).text):
             pass
         assert "tortoise" not in told
+
+
+async def test_the_menu_of_the_app_has_the_commands(tmp_path: Path) -> None:
+    async with TelegramServer() as telegram:
+        for _ in range(2):
+            async with site(tmp_path, **settings(telegram)) as at:
+                telegram.say("/start")
+                await telegram.wait_for(lambda: telegram.waiting == 0)
+                assert (await line_that_is(at, LineState.UP))["reason"] == ""
+        assert telegram.calls["setMyCommands"] == 1
+        assert {"command": "help", "description": "this list"} in telegram.menu
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1)
+        assert "/help lists the commands" in texts(telegram)[0]
+
+
+_GROUP = {"channels": {"telegram": {"access": "anyone", "answer": "always"}}}
+
+
+async def test_a_group_that_became_a_supergroup_goes_on(tmp_path: Path) -> None:
+    """Its lane is the same, also after a restart, and ids of messages that begin again are not mixed up."""
+    async with TelegramServer() as telegram:
+        async with site(tmp_path, **settings(telegram, **_GROUP)) as at:
+            telegram.say("our password is tortoise", chat=-50)
+            await telegram.wait_for(lambda: len(texts(telegram, -50)) == 1)
+            telegram.say("", chat=-50, migrate_to_chat_id=-1001)
+            telegram.say("", chat=-1001, migrate_from_chat_id=-50)
+            telegram.say("still here", chat=-1001)
+            await telegram.wait_for(lambda: len(texts(telegram, -1001)) == 1)
+        async with site(tmp_path, **settings(telegram, **_GROUP)) as at:
+            answered = telegram.sent[-1].number
+            telegram.say("and now?", chat=-1001, reply_to_message={"message_id": answered, "chat": {"id": -1001}})
+            await telegram.wait_for(lambda: len(texts(telegram, -1001)) == 2)
+            assert at.rows("SELECT conversation, count(*) FROM lane GROUP BY 1") == [("telegram:chat:-50", 1)]
+            assert at.rows("SELECT value FROM cursor") == [("-1001",)]
+            named = {row[0] for row in at.rows("SELECT provider_id FROM message")}
+            assert sum(name.startswith("-1001/") for name in named) == 2
+            anchors = [one.parameters["reply_parameters"]["message_id"] for one in telegram.sent]
+            assert all(isinstance(anchor, int) for anchor in anchors)
+
+
+async def test_a_group_that_became_a_supergroup_while_an_answer_was_sent(tmp_path: Path) -> None:
+    """Telegram says it when it refuses the message; what is said there later is in the same lane."""
+    async with TelegramServer() as telegram, site(tmp_path, **settings(telegram, **_GROUP)) as at:
+        telegram.gone[-50] = BadRequestError(400, "Bad Request: group chat was upgraded", migrate_to_chat_id=-1001)
+        telegram.say("hello", chat=-50)
+        await telegram.wait_for(lambda: len(texts(telegram, -1001)) == 1)
+        telegram.say("again", chat=-1001)
+        await telegram.wait_for(lambda: len(texts(telegram, -1001)) == 2)
+        assert at.rows("SELECT count(*) FROM lane") == [(1,)]
+        assert [one.chat for one in telegram.sent] == [-1001, -1001]

@@ -35,9 +35,9 @@ from keepsaid.pipeline.turn import authorization, memory_commands, run, worker
 from keepsaid.pipeline.turn.commands import Commands, HomeReports
 from keepsaid.pipeline.turn.saving_commands import SavingCommands
 from keepsaid.ports import memory_store, runtime, store_views
+from keepsaid.ports.channel import Progresses
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.store import MemoryStore, Store
-from keepsaid.services.inbox import ProgressHub
 from keepsaid.text import normal, topics
 from keepsaid.values import frozen
 
@@ -180,7 +180,7 @@ class AgentBuilder:
     model: Model
     faculties: Faculties
     system: tuple[runtime.Clock, runtime.Ids]
-    hub: ProgressHub
+    told: Progresses
     tools: tuple[Sequence[Tool], ExtensionContributions, channels.Toolbox]
     reports: HomeReports
     offload: runtime.Offload = runtime.inline
@@ -213,7 +213,7 @@ class AgentBuilder:
         saving = SavingCommands(memories, lambda name: have.recorder.catch_up(conversation=name), clock)
         window, compact = config.compaction.window_tokens, have.compactor.compact_on_request
         commands = Commands(operations, operations, compact, claims, have.forgetter, saving, self.reports, window)
-        told = Streams(self.hub, self.tools[1].active)
+        told = Streams(self.told, self.tools[1].active)
         here = IdentityFiles(files), self._tools, told, sources, guard, commands, self.offload
         return AgentDeps(self.model, reminder, *here, lambda claimed: self.approvals(claimed.batch.lane), self.fence)
 

@@ -11,25 +11,21 @@ from typing import TYPE_CHECKING
 
 from keepsaid.adapters.channels import github, pull
 from keepsaid.adapters.channels.media import discord, nostr, slack, telegram
-from keepsaid.adapters.channels.pace import Rate, SendingPace
 from keepsaid.adapters.system.machine import SystemClock
 from keepsaid.adapters.tools.mcp import ACCEPTED_FILE, SERVERS_FILE, WAITING_FILE, McpServer, ServerTroubles, ToolPins
 from keepsaid.config import Config, Home
 from keepsaid.config.home import write_file
 from keepsaid.domain import message, trust
 from keepsaid.domain.reply import SendLimits
-from keepsaid.engine.lines import LineBoard
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, HomeError, ToolError
 from keepsaid.ports import model, runtime
-from keepsaid.ports.channel import Channel, Hook, NoLine
+from keepsaid.ports.channel import Channel, Hook
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from keepsaid.adapters.channels.github_api import GitHubApi
     from keepsaid.adapters.channels.github_sweep import RedeliverySweep
-    from keepsaid.adapters.channels.telegram import TelegramChannel
-    from keepsaid.adapters.channels.telegram_poll import TelegramPoll
 
 MEDIA: Mapping[str, Callable[[Mapping[str, object]], message.MediaMessage | message.IgnoredUpdate]] = {
     "telegram": telegram.read,
@@ -94,24 +90,6 @@ def github_sweep_of(config: Config, clock: runtime.Clock, state: Path) -> Redeli
     from keepsaid.adapters.channels.github_sweep import RedeliverySweep  # noqa: PLC0415 - it costs a start 60 ms
 
     return RedeliverySweep(github_api_of(config), settings.hooks, clock, state / SWEEP_FILE, settings.sweep_s)
-
-
-_ACCOUNT = Rate(34.0, burst=10)
-_CHAT, _GROUP = Rate(1_000.0, burst=3), Rate(3_000.0, burst=5)
-"""How fast a bot of Telegram may send: in all, to one person, and to a group."""
-
-
-def telegram_of(config: Config, clock: runtime.Clock, lines: LineBoard | None) -> tuple[TelegramChannel, TelegramPoll]:
-    """The bot of the token in the settings: what sends for it, and what receives."""
-    from keepsaid.adapters.channels.telegram import CHAT, TelegramChannel  # noqa: PLC0415 - it costs a start 60 ms
-    from keepsaid.adapters.channels.telegram_api import TelegramApi  # noqa: PLC0415 - with it
-    from keepsaid.adapters.channels.telegram_poll import TelegramPoll, bot_of  # noqa: PLC0415 - with it
-
-    token = config.telegram.token.get_secret_value() if config.telegram.token else ""
-    api, account = TelegramApi(token, config.telegram.api_url), bot_of(token)
-    line = lines.keeper("telegram", account) if lines is not None else NoLine()
-    channel = TelegramChannel(api, SendingPace(clock, _ACCOUNT, _CHAT, _GROUP, f"{CHAT}-"), account)
-    return channel, TelegramPoll(api, clock, account, line)
 
 
 def send_limits(config: Config) -> SendLimits:

@@ -17,6 +17,7 @@ from keepsaid.config import Config, Home
 from keepsaid.config.channels import ChannelConfig
 from keepsaid.config.services import ExtensionConfig
 from keepsaid.domain import commits, event, message, process, reply
+from keepsaid.domain.line import Cursor, MoveCursors
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.route import Notify, TaskKind, WorkTerms
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, What
@@ -100,22 +101,34 @@ class ExtensionHost:
         return await self.reading.recall(scope, query, limit, about)
 
     async def receive(self, channel: str, incoming: Incoming) -> bool:
-        """Take in a message that an extension's channel brought."""
+        """Take in a message that an extension's channel brought; one of a bot only where its channel takes those."""
+        if incoming.by_bot and not self.config.takes_bots(channel):
+            return False
+        received = await self.receiving(self.inbound_of(channel, incoming))
+        return received.intake is commits.IntakeResult.STORED
+
+    def inbound_of(self, channel: str, incoming: Incoming) -> message.Inbound:
+        """What an extension's channel brought, as a message. Raises InputError for a channel of none."""
         settings = self.config.channels.get(channel)
         if settings is None or channel not in self.ours:
             raise InputError(f"{channel} is not a channel of an extension", hint="keepsaid ext ls")
         who = incoming.conversation, incoming.sender, incoming.name, incoming.direct
         origin = message.Origin(channel, incoming.account, *who)
         origin = replace(origin, trust=self.config.trust_of(origin))
-        is_stranger = incoming.event != message.UNREADABLE and not self.config.lets_in(origin)
-        if is_stranger:
-            origin = replace(origin, trust=message.Trust.EXTERNAL)
         marks = message.ProviderMarks(incoming.external_id, incoming.provider_id, incoming.reply_to)
         payload = incoming.text.encode("utf-8", "surrogatepass") if incoming.payload is None else incoming.payload
-        content = message.Content(payload, incoming.text, message.STRANGER if is_stranger else incoming.event)
-        inbound = message.Inbound(origin, content, marks, settings.priority, incoming.topic)
-        received = await self.receiving(replace(inbound, conversation_name=incoming.conversation_name))
-        return received.intake is commits.IntakeResult.STORED
+        content = message.Content(payload, incoming.text, incoming.event)
+        return message.Inbound(
+            origin,
+            content,
+            marks,
+            settings.priority,
+            incoming.topic,
+            conversation_name=incoming.conversation_name,
+            addressed=incoming.addressed,
+            more_ms=incoming.more_ms,
+            by_bot=incoming.by_bot,
+        )
 
     async def receive_all(self, channel: str, incoming: Sequence[Incoming]) -> None:
         """Take in messages, those of one conversation in order; what cannot be taken is logged and left out."""
@@ -126,6 +139,13 @@ class ExtensionHost:
         for result in await asyncio.gather(*taken, return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
+
+    async def move_cursors(self, channel: str, cursors: Sequence[Cursor]) -> None:
+        """Keep how far a channel has been read."""
+        await self.store.apply(MoveCursors(channel, tuple(cursors), self.clock.now_ms()))
+
+    async def cursors(self, channel: str, account: str) -> Mapping[str, str]:
+        return await self.store.cursors(channel, account)
 
     async def _receive_in_order(self, channel: str, incoming: Sequence[Incoming]) -> None:
         for one in incoming:

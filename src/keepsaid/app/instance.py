@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import field, replace
@@ -25,12 +26,14 @@ from keepsaid.config import Config, Home
 from keepsaid.domain import commits, message, trust, turn
 from keepsaid.engine import caretakers, supervisor, workers
 from keepsaid.engine.lines import LineBoard
+from keepsaid.engine.previews import Previews
 from keepsaid.errors import StoreBroken
 from keepsaid.extensions import contributions, discovery, loaded
 from keepsaid.memory.indexing import Embedding, Former, no_former
 from keepsaid.memory.injection import LEG_SHARE
 from keepsaid.memory.recording import KEPT_MAX, RECORDED_MAX
 from keepsaid.memory.summaries import COPIED_MAX
+from keepsaid.pipeline.admission import Admission
 from keepsaid.pipeline.intake import DiskSpaceGuard, IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
 from keepsaid.pipeline.outbox import OutboxSender
@@ -38,8 +41,9 @@ from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED, HomeRe
 from keepsaid.ports import channel, memory_store, store
 from keepsaid.ports.model import Loadable, Model, Tool, at_once
 from keepsaid.ports.runtime import Clock, Hint, Ids, Lock, Offload, Peers, Space, StopToken, inline
-from keepsaid.services import forgetting, people, reading, status, tasks
+from keepsaid.services import forgetting, pairing, people, reading, status, tasks
 from keepsaid.services.batches import BatchService
+from keepsaid.services.conversations import ConversationService
 from keepsaid.services.entities import EntityService
 from keepsaid.services.inbox import AskService, InboxService, ProgressHub
 from keepsaid.services.memories import MemoryService, RememberedService, SearchService
@@ -135,9 +139,9 @@ class Instance:
             self._early.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter
         )
         self.toolbox = channels.Toolbox(channels.servers_of(home, config, clock))
-        offered = outside.tools, self._contributions(), self.toolbox
+        told, offered = self._previews(), (outside.tools, self._contributions(), self.toolbox)
         shared = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence
-        builder = agent.AgentBuilder(home, config, stores, answers, have, system, self.hub, offered, *shared)
+        builder = agent.AgentBuilder(home, config, stores, answers, have, system, told, offered, *shared)
         self.flow = builder.flow()
         self.recorder.watch((hints := self.flow.hints).record, shares=outside.life.shares)
         self.telling = services.EventService(operations, *system, memories.news, shares=outside.life.shares)
@@ -151,7 +155,7 @@ class Instance:
         self.life = ProcessAge(operations, clock, self.owner, outside.life, loads)
         ours, terms = (operations, clock, ids, self.owner), LeaseTerms(ageing=config.priority.ageing())
         self.leases = Leases(*ours, terms, hints, self.life)
-        self.attempt = workers.Attempt(operations, self.hub, clock, ids, workers.RetryPolicy(outage_ms))
+        self.attempt = workers.Attempt(operations, told, clock, ids, workers.RetryPolicy(outage_ms))
         space = outside.space or DiskSpace(*folders_of(home, config))
         self.reserve = DiskSpaceGuard(space, config.buffer.min_free_disk_mb)
         self._lock, self._files, self._door = outside.lock, FileWatch(in_use(home, config)), self._way_in()
@@ -181,10 +185,12 @@ class Instance:
         remembered = RememberedService(memories, lambda name: self.recorder.catch_up(conversation=name))
         return Services(
             AskService(operations, self.hub, self.receive, inbox, remembered.add_to),
+            ConversationService(operations, self.hub, inbox.mark_seen),
             inbox,
             MemoryService(memories, operations, clock, self.redactor),
             SearchService(memories, self.search, archive_of(memories, clock), clock),
-            people.PeopleService(memories, self.config, clock),
+            people.PeopleService(memories, operations.pairings, self.config, clock),
+            pairing.PairingService(operations, self.config, clock),
             EntityService(memories),
             forgetting.ForgettingService(self.forgetter, memories, backups, lambda: self.running, self.forgetting),
             tasks.TaskService(operations, clock, self.ids, self.working),
@@ -201,16 +207,22 @@ class Instance:
     async def _describe_inbox(self) -> str:
         return await self.services.inbox.describe_waiting()
 
-    def _way_in(self) -> MessageIntake:
-        config = self.config
+    def _way_in(self) -> tuple[Admission, MessageIntake]:
+        config, operations, clock = self.config, self.operations, self.clock
         windows = {name: one.window(config.buffer.window()) for name, one in config.channels.items() if one.enabled}
         same_body_ms = {name: one.dedupe_content_ms for name, one in config.channels.items()}
         bounds = config.buffer.payload_bytes_max, config.buffer.text_chars_max
         limits = IntakeLimits(*bounds, same_body_ms=same_body_ms)
-        return MessageIntake(self.operations, self.clock, self.ids, windows, limits, self.reserve, config.lanes.rules())
+        rules, hints = config.access_rules(), self.flow.hints
+        admission = Admission(operations, clock, self.ids, hints, rules, secrets.randbits)
+        intake = MessageIntake(operations, clock, self.ids, windows, limits, self.reserve, config.lanes.rules())
+        return admission, intake
 
     def _active_extensions(self) -> Sequence[loaded.LoadedExtension]:
         return self.extending.lifecycle.active
+
+    def _previews(self) -> Previews:
+        return Previews(self.hub, self.channels, self.clock)
 
     def _contributions(self) -> contributions.ExtensionContributions:
         return contributions.ExtensionContributions(
@@ -228,15 +240,19 @@ class Instance:
             self.config, self.operations, *outer, reading.ReadingService(self.operations, self.search), ours
         )
         stages = self.collecting.stages
-        self._lines = LineBoard(self.operations, self.clock, partial(write_lines, self.home))
-        parts = Parts(self.config, memory_tools, stages, ours, self.clock, self.home.state, self._lines)
+        self.lines = LineBoard(self.operations, self.clock, partial(write_lines, self.home))
+        parts = Parts(self.config, memory_tools, stages, ours, self.clock, self.home.state, self.lines)
         return extending.ExtensionService(self.home, found, host, self.redactor, parts)
 
     async def receive(self, inbound: message.Inbound) -> commits.Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""
         if self.failure is not None:
             raise copy(self.failure)
-        return self._early.expect(inbound, await self.flow.receive(self._door, inbound))
+        admission, intake = self._door
+        inbound = await admission.admit(inbound)
+        received = await self.flow.receive(intake, inbound)
+        await admission.send_code(inbound, received)
+        return self._early.expect(inbound, received)
 
     @property
     def failure(self) -> StoreBroken | None:
@@ -279,7 +295,7 @@ class Instance:
             loop("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
             loop("files", self._look_at_files, asyncio.Event(), poll_ms=_FILES_MS),
             loop("compact", self.compactor.work, self.compactor.hint, vital=False),
-            loop("lines", self._lines.work, self._lines.hint, vital=False),
+            loop("lines", self.lines.work, self.lines.hint, vital=False),
             *self._bulletin_loops(),
             *self.telling.stages(),
             *(self.working.stages() if works else ()),

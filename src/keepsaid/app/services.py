@@ -18,10 +18,12 @@ from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.services.batches import BatchService
+from keepsaid.services.conversations import ConversationService
 from keepsaid.services.entities import EntityService
 from keepsaid.services.forgetting import ForgettingService
 from keepsaid.services.inbox import AskService, InboxService
 from keepsaid.services.memories import MemoryService, SearchService
+from keepsaid.services.pairing import PairingService
 from keepsaid.services.people import PeopleService
 from keepsaid.services.schedules import ScheduleService
 from keepsaid.services.status import StatusService
@@ -42,10 +44,12 @@ class Services:
     """What people and programs may ask of an instance beside talking to it."""
 
     asking: AskService
+    conversations: ConversationService
     inbox: InboxService
     memories: MemoryService
     search: SearchService
     people: PeopleService
+    pairing: PairingService
     entities: EntityService
     forgetting: ForgettingService
     tasks: TaskService

@@ -75,7 +75,7 @@ NO_KEY = ApiKey(choose.NO_KEY, choose.NO_KEY)
 def key_of_variable(name: str) -> ApiKey:
     """Return the key in an environment variable, to which the config will refer. Raises InputError if it has none."""
     if not name.isidentifier() or not (secret := os.environ.get(name)):
-        raise InputError(f"the environment variable {name} is not set", hint="export it, then run keepsaid init again")
+        raise InputError(f"the environment variable {name} is not set", hint="export it, then try again")
     return ApiKey(_checked(secret.strip()), f"${{{name}}}")
 
 
@@ -85,9 +85,9 @@ def key_of_file(path: Path) -> ApiKey:
     return ApiKey(_checked(read_secret(str(where), where.parent)), reference(str(where)))
 
 
-def key_to_keep(typed: str) -> ApiKey:
-    """Return a key that was typed, which goes into `KEY_FILE`. Raises InputError for what cannot be a key."""
-    return ApiKey(_checked(typed.strip()), reference(KEY_FILE), is_kept=True)
+def key_to_keep(typed: str, file: str = KEY_FILE) -> ApiKey:
+    """Return a key that was typed, which goes into a file. Raises InputError for what cannot be a key."""
+    return ApiKey(_checked(typed.strip()), reference(file), is_kept=True)
 
 
 def _checked(secret: str) -> str:

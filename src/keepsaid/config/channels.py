@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from pydantic import Field, SecretStr, field_validator
@@ -11,6 +11,7 @@ from keepsaid.config import conversations
 from keepsaid.config.section import ConfigSection
 from keepsaid.domain import batch, message, route
 from keepsaid.domain.busy import BusyPolicy
+from keepsaid.domain.pairing import Access, AccessRule
 from keepsaid.domain.reply import GITHUB_ISSUE
 
 
@@ -28,8 +29,8 @@ class OwnerIdentity(ConfigSection):
     @classmethod
     def validate_channel(cls, channel: str) -> str:
         """Refuse a channel whose messages would never count as the owner's."""
-        if channel == "github":
-            raise ValueError(f"nobody can be the owner there: {_AT_GITHUB['trust']}")
+        if channel in UNOWNED:
+            raise ValueError(f"nobody can be the owner there: {UNOWNED[channel]}")
         return channel
 
 
@@ -54,11 +55,21 @@ class ChannelConfig(ConfigSection):
     """What of a group is answered. addressed: messages that name the agent (routes.names), answer it, or are commands;
     the rest is kept and remembered. Direct chats are always answered. By default addressed for channels called
     telegram, discord, nostr, matrix, slack, signal, whatsapp or irc, and always for others."""
-    access: Literal["owner", "listed", "anyone"] | None = None
-    """Who is answered besides you: owner (nobody), listed (the people and groups in allow) or anyone. By default listed
-    for channels that listen by a token, and anyone for others. What others say is kept, in no prompt and no memory."""
+    access: Literal["owner", "paired", "listed", "anyone"] | None = None
+    """Who is answered in direct chats besides you: owner (nobody), listed (those in allow, and whom you let in), paired
+    (the same, and strangers are sent a code: `keepsaid channel approve CODE`) or anyone. By default paired for channels
+    that listen by a token, listed for email, anyone for others. What others say is kept, in no prompt and no memory."""
+    group_access: Literal["owner", "listed", "anyone"] | None = None
+    """The same in groups: listed answers everybody in the groups that allow names. By default as access; listed for
+    paired."""
     allow: tuple[str, ...] = ()
     """Ids of people, for direct chats, and of groups, as the medium gives them; names are not unique there."""
+    bots: bool = False
+    """Whether messages of other bots are taken in. One that wrote 20 within a minute in a conversation is not answered
+    there for a minute."""
+    edits: route.Edits | None = None
+    """What an edit does that comes after its message was answered or dropped: note (it is kept and remembered),
+    answer or ignore. By default note where answer is addressed by default, and answer for others."""
     busy: BusyPolicy = BusyPolicy.QUEUE
     """What comes while its lane is being answered: queue (answered next), steer (shown to the running turn
     between its steps) or interrupt (the turn restarts with it)."""
@@ -85,6 +96,10 @@ class ChannelConfig(ConfigSection):
         """Whether what nobody addressed to the agent gets no answer in groups of the channel with this name."""
         return self.answer == "addressed" if self.answer is not None else name in _WITH_GROUPS
 
+    def heeds_edits(self, name: str) -> route.Edits:
+        """What a late edit does on the channel with this name."""
+        return self.edits or (route.Edits.NOTE if name in _WITH_GROUPS else route.Edits.ANSWER)
+
     def window(self, usual: batch.Window) -> batch.Window:
         """The channel's window, where it differs from the usual one."""
         window_ms = usual.window_ms if self.window_ms is None else self.window_ms
@@ -92,19 +107,26 @@ class ChannelConfig(ConfigSection):
         wait_ms = usual.wait_ms_max if self.max_wait_ms is None else self.max_wait_ms
         return batch.Window(window_ms, quiet_ms, wait_ms)
 
-    def lets_in(self, name: str, origin: message.Origin) -> bool:
-        """Whether somebody who is not the owner may talk to the agent there: in a group, who may is the group."""
-        match self.access or ("listed" if name in LISTENING else "anyone"):
-            case "anyone":
-                return True
-            case "listed":
-                listed = origin.sender if origin.direct else origin.conversation.rpartition(":")[2]
-                return listed in self.allow
-        return False
+    def access_rule(self, otherwise: Access) -> AccessRule | None:
+        """Who may talk on the channel, `otherwise` where nothing is set; None where everybody may."""
+        direct = Access(self.access or otherwise)
+        usual = Access.LISTED if direct is Access.PAIRED else direct
+        group = Access(self.group_access) if self.group_access else usual
+        if direct is group is Access.ANYONE:
+            return None
+        return AccessRule(direct, group, frozenset(self.allow))
 
 
-LISTENING = ("telegram",)
+LISTENING = ("telegram", "discord", "slack", "nostr", "matrix", "email")
 """The built-in channels that listen by themselves, once they have a token."""
+
+
+def usual_access(name: str, listening: Collection[str]) -> Access:
+    """Who may talk on a channel in direct chats where nothing is set. Mail with a code would go to forged addresses."""
+    if name not in listening:
+        return Access.ANYONE
+    return Access.LISTED if name == "email" else Access.PAIRED
+
 
 _WITH_GROUPS = frozenset(["telegram", "discord", "nostr", "matrix", "slack", "signal", "whatsapp", "irc"])
 """Media on which groups talk among themselves."""
@@ -127,8 +149,14 @@ CHANNELS: dict[str, dict[str, Any]] = {
 """The built-in channels with what differs from the defaults."""
 
 _ELSEWHERE = {"secret": "only channels.github has a use for it"}
+CLAIMED = frozenset(["http"])
+"""Channels where whoever may post names the sender: the owner is known there by the operator's token alone."""
+
+UNOWNED = {"github": "what comes from there is external, whoever wrote it"}
+"""Channels whose messages never count as the owner's, and why."""
+
 _AT_GITHUB = {
-    "trust": "what comes from there is external, whoever wrote it",
+    "trust": UNOWNED["github"],
     "reply_hosts": "replies are sent as comments (github.token)",
     "on_unknown_delivery": "what may have been posted is looked for there",
 }

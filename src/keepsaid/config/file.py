@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from keepsaid.config.channels import CHANNELS, ignored
+from keepsaid.config.channels import CHANNELS, LISTENING, ignored
 from keepsaid.config.document import ConfigDocument, Key, read_document
 from keepsaid.config.environment import from_environment, merged
 from keepsaid.config.fields import variable_name
@@ -149,6 +149,10 @@ def _unknown(data: Mapping[Any, Any], model: type[BaseModel], above: Key = ()) -
             yield from _unknown_inside(value, field.annotation, key)
 
 
+_BUILT_IN = (*CHANNELS, *LISTENING)
+"""Channels that have a name of their own here."""
+
+
 def _unknown_inside(value: object, annotation: Any, above: Key) -> Iterator[tuple[Key, Key | None]]:
     kinds = [one for one in (annotation, *get_args(annotation)) if isinstance(one, type) and issubclass(one, BaseModel)]
     if not kinds:
@@ -160,7 +164,7 @@ def _unknown_inside(value: object, annotation: Any, above: Key) -> Iterator[tupl
     several = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for name, inner in several:
         key = (*above, str(name))
-        if above == ("channels",) and name not in CHANNELS and (near := get_close_matches(key[-1], CHANNELS, 1)):
+        if above == ("channels",) and name not in _BUILT_IN and (near := get_close_matches(key[-1], _BUILT_IN, 1)):
             yield key, (*above, near[0])
         if isinstance(inner, Mapping):
             yield from _unknown(inner, kinds[0], key)

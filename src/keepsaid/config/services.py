@@ -275,9 +275,6 @@ class ExtensionConfig(ConfigSection):
 _HOOK = re.compile(r"[\w.-]+(/[\w.-]+)?/[0-9]+", re.ASCII)
 
 
-_BOT_TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{10,100}")
-
-
 class GitHubConfig(ConfigSection):
     """What is sent to GitHub, and asked of it; webhooks come in by `channels.github`."""
 
@@ -301,25 +298,6 @@ class GitHubConfig(ConfigSection):
             if _HOOK.fullmatch(hook) is None:
                 raise ValueError(f"{hook!r} names no webhook: write OWNER/REPOSITORY/ID, or ORGANISATION/ID")
         return hooks
-
-
-class TelegramConfig(ConfigSection):
-    """The bot on Telegram that the agent talks by; its channel is `telegram`."""
-
-    token: SecretStr | None = None
-    """Token of the bot, as @BotFather gives it. With one, the bot listens and answers."""
-    api_url: str = Field(
-        "https://api.telegram.org", pattern=r"^https://[!-~]+$|^http://(127\.0\.0\.1|localhost)(:[0-9]+)?$"
-    )
-    """Where the Bot API is: Telegram's, or a server of your own."""
-
-    @field_validator("token")
-    @classmethod
-    def validate_token(cls, token: SecretStr | None) -> SecretStr | None:
-        """Refuse a text that cannot be a token: only the first request would show it."""
-        if token is not None and _BOT_TOKEN.fullmatch(token.get_secret_value()) is None:
-            raise ValueError("it cannot be a token of a bot; @BotFather gives one such as 123456789:AA...")
-        return token
 
 
 class ServerConfig(ConfigSection):

@@ -7,18 +7,20 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 
-from keepsaid.config import conversations, services
+from keepsaid.config import conversations, messengers, services
 from keepsaid.config.channels import (
     AT_GITHUB_ONLY,
     LISTENING,
     NOT_AT_GITHUB,
     ChannelConfig,
     OwnerIdentity,
+    usual_access,
     with_builtin,
 )
 from keepsaid.config.section import ConfigSection
 from keepsaid.domain import batch, message, retention, route
 from keepsaid.domain.memory import PinnedOrder
+from keepsaid.domain.pairing import AccessRule
 
 ENV_PREFIX = "KEEPSAID_"
 
@@ -244,19 +246,42 @@ class Config(BaseModel):
     extensions: dict[str, services.ExtensionConfig] = Field(default_factory=dict)
     tools: services.ToolsConfig = services.ToolsConfig()
     github: services.GitHubConfig = services.GitHubConfig()
-    telegram: services.TelegramConfig = services.TelegramConfig()
+    telegram: messengers.TelegramConfig = messengers.TelegramConfig()
+    discord: messengers.DiscordConfig = messengers.DiscordConfig()
+    slack: messengers.SlackConfig = messengers.SlackConfig()
+    nostr: messengers.NostrConfig = messengers.NostrConfig()
+    matrix: messengers.MatrixConfig = messengers.MatrixConfig()
+    email: messengers.EmailConfig = messengers.EmailConfig()
+
+    @property
+    def accounts(self) -> frozenset[str]:
+        """The built-in channels that have every token they need to listen and to answer."""
+        ready = {
+            "telegram": self.telegram.token,
+            "discord": self.discord.token,
+            "slack": self.slack.listens,
+            "nostr": self.nostr.secret_key is not None and self.nostr.relays,
+            "matrix": self.matrix.token,
+            "email": self.email.listens,
+        }
+        return frozenset(name for name, has_all in ready.items() if has_all)
 
     @property
     def listening(self) -> tuple[str, ...]:
         """The built-in channels that listen by themselves: those with a token that are not switched off."""
-        is_off = "telegram" in self.channels and not self.channels["telegram"].enabled
-        return () if self.telegram.token is None or is_off else LISTENING
+        off = {name for name, one in self.channels.items() if not one.enabled}
+        return tuple(name for name in LISTENING if name in self.accounts and name not in off)
 
-    def lets_in(self, origin: message.Origin) -> bool:
-        """Whether the agent hears a sender: the owner always, others as their channel says."""
-        if origin.trust is message.Trust.OWNER:
-            return True
-        return self.channels[origin.channel].lets_in(origin.channel, origin)
+    def access_rules(self) -> dict[str, AccessRule]:
+        """Who may talk, by channel: of those that not everybody may use."""
+        named = {**{name: ChannelConfig() for name in self.listening}, **self.channels}
+        rules = ((name, one.access_rule(usual_access(name, self.listening))) for name, one in named.items())
+        return {name: rule for name, rule in rules if rule is not None}
+
+    def takes_bots(self, channel: str) -> bool:
+        """Whether a channel takes in messages of other bots."""
+        settings = self.channels.get(channel)
+        return settings is not None and settings.bots
 
     def trust_of(self, origin: message.Origin) -> message.Trust:
         """What a sender is trusted as: the owner's identities, else what the channel says."""
@@ -270,7 +295,10 @@ class Config(BaseModel):
         rules = tuple(rule.rule() for rule in self.routes.rules)
         addressed = {name for name, one in self.channels.items() if one.answers_only_addressed(name)}
         addressing = route.Addressing(frozenset(addressed), self.routes.names)
-        some = {name for name, one in self.channels.items() if one.access not in (None, "anyone")}
-        open_to_some = frozenset(some.union(self.listening))
+        with_bots = (name for name in self.channels if self.takes_bots(name))
+        open_to_some = frozenset([*self.access_rules(), *self.listening, *with_bots])
         answerable = {"github": AT_GITHUB_ONLY if self.github.token else NOT_AT_GITHUB}
-        return route.Routes(rules, route.Action(self.routes.default), unmatched, addressing, answerable, open_to_some)
+        heeded = {name: one.heeds_edits(name) for name, one in self.channels.items()}
+        edits = {name: heed for name, heed in heeded.items() if heed is not route.Edits.ANSWER}
+        default = route.Action(self.routes.default)
+        return route.Routes(rules, default, unmatched, addressing, answerable, open_to_some, edits)

@@ -28,6 +28,12 @@ class Window:
         """When the window closes, for a lane whose waiting messages came between `oldest` and `newest`."""
         return min(max(oldest + self.window_ms, newest + self.quiet_ms), oldest + self.wait_ms)
 
+    def held_open(self, more_ms: int) -> Window:
+        """A window that stays open for so long after a message, as far as it may."""
+        if more_ms <= self.quiet_ms:
+            return self
+        return Window(self.window_ms, more_ms, self.wait_ms_max, self.count_max, self.chars_max)
+
     @property
     def wait_ms(self) -> int:
         """The longest a lane may collect, in milliseconds."""
@@ -126,7 +132,8 @@ class WaitingGroup:
     """Messages that wait in one lane; `numbered_after` is the last number batched, `paused` as in `DueLane`.
 
     `answered` are the provider's ids of the agent's own replies that the messages answer, `asked` the people whose
-    answer the agent waits for there.
+    answer the agent waits for there. `addressed` are the ids of those that are to the agent, by the word of the medium.
+    `settled` are the provider's ids of those that edits among the messages replace, and that were answered or dropped.
     """
 
     lane: message.Lane
@@ -135,6 +142,8 @@ class WaitingGroup:
     paused: bool = False
     answered: frozenset[str] = frozenset()
     asked: frozenset[str] = frozenset()
+    addressed: frozenset[int] = frozenset()
+    settled: frozenset[str] = frozenset()
 
 
 T = TypeVar("T")

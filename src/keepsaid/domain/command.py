@@ -29,12 +29,14 @@ COMMANDS = {
     "personality": "how the agent speaks: show, set TEXT or reset, with --person or --global",
     "join": "link another direct chat of yours with this one: say /join here, then /join and the code there",
     "widen": "make what you said visible to more people: /widen mem_ID conversation, person or global, and a reason",
+    "why": "say what the last answer here rests on: the rule, the memories and the tools",
     "status": "show what waits in this home, and what needs attention",
     "inbox": "list the newest messages that wait in this home",
     "tasks": "list background tasks, and those that wait for your review",
     "schedules": "list schedules, and those that were disabled",
     "approve": "approve a task that waits for review: /approve and its id",
     "reject": "reject a task that waits for review: /reject and its id",
+    "start": "how to begin",
     "help": "this list",
 }
 """The commands and what they do."""

@@ -1,9 +1,13 @@
-"""Lines: whether the way between a channel and its provider is open, since when, and why not (spec: channels, G7)."""
+"""Lines: whether the way between a channel and its provider is open, since when, and why not; how far it was read.
+
+Source: spec channels, G3 and G7.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
+from keepsaid.domain.commits import Commit
 from keepsaid.domain.prompt import Json
 from keepsaid.values import frozen
 
@@ -49,6 +53,24 @@ class Line:
             "reason": self.reason,
             "next_try_at": self.next_try_at,
         }
+
+
+@frozen
+class Cursor:
+    """How far an account's messages have been read on one strand of its provider, in the words of the provider."""
+
+    account: str
+    name: str
+    value: str
+
+
+@frozen
+class MoveCursors(Commit[None]):
+    """Keep how far accounts of a channel have been read; all that stands before it is stored already."""
+
+    channel: str
+    cursors: tuple[Cursor, ...]
+    at: int
 
 
 def line_of(told: object) -> Line | None:

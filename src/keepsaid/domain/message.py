@@ -150,7 +150,9 @@ class Inbound:
     `priority`: 10 people, 50 webhooks, 100 schedules; lower is served first (seed 000).
     `topic` is the channel's id of a strand, if it has strands. `reply_url` is where to push the
     reply, for channels that can. `key` is that of the lane it is bound to, for what knows it; not stored.
-    `conversation_name` is the chat's title on its medium, kept as a note of the conversation.
+    `conversation_name` is the chat's title on its medium, kept as a note of the conversation. `addressed` says that the
+    medium itself names the agent in it, as by a mention, and `more_ms` for how long a part that follows is waited for.
+    `by_bot` says that no person wrote it; not stored.
     """
 
     origin: Origin
@@ -161,6 +163,9 @@ class Inbound:
     reply_url: str | None = None
     key: str | None = None
     conversation_name: str = ""
+    addressed: bool = False
+    more_ms: int = 0
+    by_bot: bool = False
 
     @property
     def lane(self) -> Lane:
@@ -319,8 +324,17 @@ EDITED = "edited"
 UNREADABLE = "unreadable"
 """The event of something that a medium sent and nobody can read: it is kept as it came, and answered by nobody."""
 
+AUTOMATIC = "automatic"
+"""The event of what a program sent, to a list or by itself, such as a note of absence: it is kept, and not answered."""
+
 STRANGER = "stranger"
 """The event of what somebody said who is not let in: it is kept, in no prompt and no memory, and not answered."""
+
+LOOP = "loop"
+"""The event of what a bot says once it and the agent have answered each other too often: kept, and not answered."""
+
+REACTION = "reaction"
+"""The event of an emoji that somebody gave a message: no turn follows, unless a rule asks for one."""
 
 FORWARDED = "forwarded"
 """The first word of the line above a text that its sender forwards: `[forwarded: from Bob]`."""
@@ -331,7 +345,8 @@ class MediaMessage:
     """A message as its medium tells it.
 
     `delivery` names this delivery: the same again is the same message. `topic` and `reply_to` say where it stands;
-    what is attached is named in the text, never fetched. `conversation_name` is the title of the chat.
+    what is attached is named in the text, never fetched. `conversation_name` is the title of the chat. `by_bot` says
+    that a bot said it.
     """
 
     conversation: str
@@ -345,6 +360,7 @@ class MediaMessage:
     reply_to: str | None = None
     event: str = ""
     conversation_name: str = ""
+    by_bot: bool = False
 
 
 def is_forwarded(text: str) -> bool:

@@ -132,6 +132,13 @@ def candidate_in(trace: Json, memory_id: int) -> dict[str, Json] | None:
     return _named(trace, "candidates", memory_id)
 
 
+def chosen_in(trace: Json) -> list[dict[str, Json]]:
+    """What a trace says of the memories that its turn was shown, in their order."""
+    named = _of_memory(trace, "candidates")
+    looked_at = named if isinstance(named, list) else []
+    return [one for one in looked_at if isinstance(one, dict) and one.get("chosen")]
+
+
 def beyond_in(trace: Json, memory_id: int) -> dict[str, Json] | None:
     """What a trace says of a memory that ranked behind those that were looked at."""
     return _named(trace, "beyond", memory_id)

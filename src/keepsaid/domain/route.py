@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from keepsaid.domain.message import RESULT, STRANGER, SYSTEM, UNREADABLE, Lane, StoredMessage
+from keepsaid.domain.message import AUTOMATIC, LOOP, REACTION, RESULT, STRANGER, SYSTEM, UNREADABLE, Lane, StoredMessage
 from keepsaid.text.json_reader import Unreadable, read_json
 from keepsaid.text.normal import cut, digest
 from keepsaid.values import frozen
@@ -140,6 +140,17 @@ class Addressing:
     names: tuple[str, ...] = ()
 
 
+class Edits(StrEnum):
+    """What happens to an edit of a message that was answered or dropped before.
+
+    `note` keeps it in the transcript and in memory without an answer; `answer` answers it; `ignore` drops it.
+    """
+
+    NOTE = "note"
+    ANSWER = "answer"
+    IGNORE = "ignore"
+
+
 @frozen
 class Answerable:
     """The conversations of a channel to which a reply can be sent, as a regular expression, and why not to others."""
@@ -155,7 +166,8 @@ class Routes:
     `channel_defaults` overrides `default` for a channel: GitHub's events reach no prompt unless a rule says so.
     `addressing` says where only messages to the agent are answered; what a rule forwards is answered anywhere. What
     would be forwarded from a conversation that is not `answerable` is only kept: no model is asked in vain. On channels
-    that are `guarded`, some senders are shut out: no rule decides for a lane as a whole.
+    that are `guarded`, some senders are shut out: no rule decides for a lane as a whole. `edits` names the channels on
+    which late edits are not answered.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -164,6 +176,7 @@ class Routes:
     addressing: Addressing = Addressing()
     answerable: Mapping[str, Answerable] = field(default_factory=dict)
     guarded: frozenset[str] = frozenset()
+    edits: Mapping[str, Edits] = field(default_factory=dict)
     version: str = field(init=False, default="")
     """Twelve letters that change whenever a rule does."""
 
@@ -174,7 +187,9 @@ class Routes:
             for r in self.rules
         ]
         addressed = (repr(sorted(self.addressing.channels)), *self.addressing.names) if self.addressing.channels else ()
-        version = digest(*lines, self.default, repr(sorted(self.channel_defaults.items())), *addressed).hex()[:12]
+        late = (repr(sorted(self.edits.items())),) if self.edits else ()
+        defaults = self.default, repr(sorted(self.channel_defaults.items()))
+        version = digest(*lines, *defaults, *addressed, *late).hex()[:12]
         object.__setattr__(self, "version", version)
 
     @property
@@ -205,7 +220,9 @@ def payload_fields(message: StoredMessage) -> Fields:
 
 _SHUT_OUT = {
     UNREADABLE: "it cannot be read; it is kept as it came",
-    STRANGER: "who said it is not let in (channels.NAME.allow)",
+    AUTOMATIC: "a program sent it, and no person waits for an answer",
+    STRANGER: "who said it is not let in (keepsaid channel ls)",
+    LOOP: "a bot and the agent answered each other too often; it is answered again in a minute",
 }
 """Events of what no rule is asked about, and why it is dropped."""
 
@@ -222,6 +239,8 @@ def judge(routes: Routes, message: StoredMessage, payload: Fields) -> tuple[Verd
     for rule in routes.rules:
         if next(_astray(rule, message, payload), None) is None:
             return _audible(routes, _by_rule(routes, rule), message.lane), rule
+    if message.inbound.content.event == REACTION:
+        return Verdict(Action.DROP, "default", routes.version, "it is a reaction, and no rule asks for it"), None
     return _audible(routes, _by_default(routes, message.inbound.origin.channel), message.lane), None
 
 
@@ -230,7 +249,7 @@ def foreseen(routes: Routes, lane: Lane) -> tuple[Verdict, Rule | None] | None:
 
     Dropped and spawned messages are read too: each one is named or described.
     """
-    if lane.channel in routes.guarded:
+    if lane.channel in routes.guarded or lane.channel in routes.edits:
         return None
     for rule in routes.rules:
         if any(not _any_like(getattr(lane, name), rule.match[name]) for name in _OF_LANE if name in rule.match):

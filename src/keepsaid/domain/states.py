@@ -38,6 +38,10 @@ reply
 part
     pending: take -> sending
     sending: confirm -> sent, retry -> pending, doubt -> pending
+pairing
+    pending: admit -> known, own -> owner
+    known: own -> owner
+    owner: admit -> known
 delivery
     pending: take -> processing
     processing: finish -> done, retry -> pending, bury -> dead

@@ -136,7 +136,7 @@ class Streams:
 
     def tell(self, messages: Sequence[message.StoredMessage], progress: channel.TurnProgress) -> None:
         self._others.tell(messages, progress)
-        if progress.kind == "waiting":
+        if progress.kind in ("began", "waiting"):
             return
         streaming = {one.id: one.provided.streaming for one in self._active() if one.provided.streaming is not None}
         if not streaming:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from keepsaid.domain import event, ids, message, turn
+from keepsaid.domain.line import Cursor
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.errors import ExtensionError
@@ -79,8 +80,13 @@ class ChannelInbox:
     async def put(self, incoming: channel.Incoming) -> bool:
         return await self._runtime.receive(self._channel, incoming)
 
-    async def put_all(self, incoming: Sequence[channel.Incoming]) -> None:
+    async def put_all(self, incoming: Sequence[channel.Incoming], cursors: Sequence[Cursor] = ()) -> None:
         await self._runtime.receive_all(self._channel, incoming)
+        if cursors:
+            await self._runtime.move_cursors(self._channel, cursors)
+
+    async def cursors(self, account: str) -> Mapping[str, str]:
+        return await self._runtime.cursors(self._channel, account)
 
 
 class RuntimeExtensionContext:

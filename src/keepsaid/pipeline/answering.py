@@ -116,6 +116,7 @@ class Answering:
             silent = f"the verdict is listen: {verdict.reason}" if claimed.messages else ""
             await self.commit(whole, executed.with_answer(Outcome("", (), Usage(), NO_MODEL, silent=silent)))
             return
+        self.agent.progress.tell(claimed.all_messages, channel.TurnProgress("began"))
         matcher = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, matcher, begins_anew=executed.begins_anew)
         lasting = () if claimed.around.incognito else conversation.set_personality(claimed)

@@ -128,6 +128,9 @@ def _normalised(inbound: Inbound) -> Inbound:
         reply_url=fit[11],
         key=inbound.key,
         conversation_name=fit[12] or "",
+        addressed=inbound.addressed,
+        more_ms=inbound.more_ms,
+        by_bot=inbound.by_bot,
     )
 
 
@@ -180,7 +183,7 @@ class MessageIntake:
         whole = _whole(inbound)
         if not _is_fit(whole) or len(whole) > self.limits.name_chars_max:  # else nothing in it is too long
             inbound = await self._storable(inbound, whole)
-        window = self._checked(inbound)
+        window = self._checked(inbound).held_open(inbound.more_ms)
         if self.reserve is not None:
             self.reserve.check()
         same_body_ms = self.limits.same_body_ms.get(inbound.origin.channel, 0)

@@ -59,7 +59,7 @@ def route_unread(routes: route.Routes, due: DueLane, window: Window, ids: runtim
 
 async def route_group(routes: route.Routes, group: WaitingGroup, window: Window, ids: runtime.Ids, at: int) -> Dispatch:
     """The commit that routes a group: one batch for each run of messages with the same rule."""
-    judged, dialogue = [], Dialogue(group.answered, group.asked)
+    judged, dialogue = [], Dialogue(group.answered, group.asked, group.addressed, group.settled)
     for message in group.messages:
         one = await _judged(routes, message, dialogue)
         judged.append(_apart(one) if group.paused else one)

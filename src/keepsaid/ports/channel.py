@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Final, Literal, Protocol, runtime_checkable
 
-from keepsaid.domain.line import LineState
-from keepsaid.domain.message import Inbound, StoredMessage
+from keepsaid.domain.line import Cursor, LineState
+from keepsaid.domain.message import Inbound, Lane, StoredMessage
 from keepsaid.domain.reply import Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
 from keepsaid.values import frozen
@@ -54,6 +54,24 @@ class PartedChannel(Protocol):
         """Try once to deliver a part; never raises. Those before it have arrived."""
 
 
+@runtime_checkable
+class PreviewChannel(Protocol):
+    """A channel that shows that an answer is being written, and what of it is there: for a while, and as no message."""
+
+    @property
+    def typing_ms(self) -> int:
+        """After how long it has to be shown again that somebody types."""
+
+    async def show_typing(self, lane: Lane) -> bool:
+        """Show that somebody types; False where that is not shown. Never raises."""
+
+    async def show_draft(self, lane: Lane, number: int, text: str) -> bool:
+        """Show an unfinished answer in the place of the former one with this number; False where none can be shown.
+
+        `number` is above 0 and below 2 to the 31st. Never raises.
+        """
+
+
 class Hook(Protocol):
     """A channel that others call: it proves who called and reads what they sent."""
 
@@ -61,12 +79,20 @@ class Hook(Protocol):
     def name(self) -> str:
         """Its name in messages and config."""
 
-    def read(self, headers: Mapping[str, str], body: bytes) -> Inbound | None:
-        """The message in a call; None when there is nothing to keep (a ping).
+    def read(self, headers: Mapping[str, str], body: bytes) -> Inbound | Incoming | HookAnswer | None:
+        """The message in a call; None when there is nothing to keep (a ping), or what is to be answered then.
 
         `headers` are lower-case. Raises HookClosed when nobody has opened the hook, Forged when the
         signature is missing or wrong, InputError when the body cannot be read.
         """
+
+
+@runtime_checkable
+class PreparedHook(Protocol):
+    """A hook that has to know something of its provider before it can read."""
+
+    async def prepare(self, headers: Mapping[str, str], body: bytes) -> None:
+        """Prove who calls, and look up what is not known yet. Raises as `read`, and ChannelError: call again later."""
 
 
 @frozen
@@ -76,7 +102,9 @@ class Incoming:
     `external_id` names this delivery: one that comes twice is kept once. `provider_id` is what replies refer to,
     `reply_to` the one this answers, `topic` the strand it is in. `direct` says that nobody else is in the
     conversation, `payload` is what came, as it came, `conversation_name` the title of the chat. `account` is the login
-    or bot that heard it, `event` what kind of event it is, "" for talk.
+    or bot that heard it, `event` what kind of event it is, "" for talk. `addressed` says that the medium itself names
+    the agent in it, as by a mention; `more_ms` for how long a part that may follow is waited for, milliseconds.
+    `by_bot` says that another bot said it: it is taken in only where the settings of the channel say so (`bots`).
     """
 
     text: str
@@ -92,6 +120,17 @@ class Incoming:
     conversation_name: str = ""
     account: str = "default"
     event: str = ""
+    addressed: bool = False
+    more_ms: int = 0
+    by_bot: bool = False
+
+
+@frozen
+class HookAnswer:
+    """The answer to a call that holds no message, as its provider wants it to prove that the hook is read."""
+
+    body: bytes
+    content_type: str
 
 
 class InboundSink(Protocol):
@@ -104,12 +143,15 @@ class InboundSink(Protocol):
         refuses: hand it over again later.
         """
 
-    async def put_all(self, incoming: Sequence[Incoming]) -> None:
-        """Keep messages in their order; returns once all are on disk.
+    async def put_all(self, incoming: Sequence[Incoming], cursors: Sequence[Cursor] = ()) -> None:
+        """Keep messages in their order; returns once all are on disk, and then the cursors: none is ahead of them.
 
         What cannot be taken is logged and left out: it must not hold up what comes after it. Raises StoreError; then
         hand all of them over again later.
         """
+
+    async def cursors(self, account: str) -> Mapping[str, str]:
+        """The cursors of an account by name; whoever reads from them on gets all that was not stored."""
 
 
 class LineKeeper(Protocol):
@@ -117,6 +159,16 @@ class LineKeeper(Protocol):
 
     def show(self, state: LineState, reason: str = "", next_try_ms: int = 0) -> None:
         """The line is so now; `next_try_ms` is in how long it is tried again."""
+
+
+@frozen
+class AccountReport:
+    """An account as its provider knows it: its id and its name there, and what its owner should know of it."""
+
+    channel: str
+    account: str
+    name: str
+    notes: tuple[str, ...] = ()
 
 
 class NoLine:
@@ -128,13 +180,13 @@ class NoLine:
 
 @frozen
 class TurnProgress:
-    """Something that happened to a message's turn: a piece of the answer, a tool that begins, a wait, or its end.
+    """Something that happened to a message's turn: it began, a piece of its answer, a tool, a wait, or its end.
 
     The text of `tool` is the tool's name; it is empty when the tools of a step have returned. `paused` says of a wait
     that it ends with /resume.
     """
 
-    kind: Literal["delta", "tool", "waiting", "settled"]
+    kind: Literal["began", "delta", "tool", "waiting", "settled"]
     text: str = ""
     paused: bool = False
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from keepsaid.domain import event, message, scene, turn
+from keepsaid.domain.line import Cursor
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import SendResult, StoredReply
 from keepsaid.ports import memory_store, model, runtime
@@ -136,6 +137,12 @@ class ExtensionRuntime(Protocol):
 
     async def receive_all(self, channel: str, incoming: Sequence[Incoming]) -> None:
         """Take in messages that an extension's channel brought, in order; what cannot be taken is logged."""
+
+    async def move_cursors(self, channel: str, cursors: Sequence[Cursor]) -> None:
+        """Keep how far a channel has been read; what stands before is stored. Raises StoreError."""
+
+    async def cursors(self, channel: str, account: str) -> Mapping[str, str]:
+        """How far an account of a channel has been read, by name."""
 
     async def subscribe(self, name: str, topic: str, tell: Callable[[event.Event], Awaitable[object]]) -> None:
         """Deliver a topic to `name` from now on, and the events it missed before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from keepsaid.ports import memory_maintenance, memory_store, store_views
@@ -41,8 +42,15 @@ class Store(
         """What comes at a time."""
 
     @property
+    def pairings(self) -> store_views.PairingView:
+        """Who may talk to the agent on channels that not everybody may use."""
+
+    @property
     def reach(self) -> memory_maintenance.ReachView:
         """Everything that a request to forget reaches."""
+
+    async def cursors(self, channel: str, account: str) -> Mapping[str, str]:
+        """How far an account of a channel has been read, by the names of its provider's strands."""
 
 
 class Archive(TextLeg, Shelf, Protocol):

@@ -8,10 +8,12 @@ from typing import Protocol, TypeVar
 from keepsaid.domain import batch, commits, event, personality, receipt, relay, reply, retention, route, session, slot
 from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, Summary, TranscriptSpan
 from keepsaid.domain.message import Lane
+from keepsaid.domain.pairing import Pairing, PairingState
 from keepsaid.domain.schedule import RunOutput, Schedule, ScheduleRun
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
+from keepsaid.domain.visibility import Identity
 from keepsaid.ports.runtime import Hint
 
 R = TypeVar("R")
@@ -266,6 +268,19 @@ class ScheduleView(Protocol):
 
     async def latest(self) -> int | None:
         """The latest time at which a run was made; None when there was none."""
+
+
+class PairingView(Protocol):
+    """Reads who was sent a code, and who was let in; the commits of `domain/pairing.py` write it."""
+
+    async def standing(self, who: Identity) -> PairingState | None:
+        """What a person is; None for one who was neither sent a code nor let in."""
+
+    async def everybody(self, limit: int) -> Sequence[Pairing]:
+        """Those who are, newest first."""
+
+    async def recent_times(self, who: Identity, conversation: str, limit: int) -> Sequence[int]:
+        """When somebody wrote in a conversation, the latest first, milliseconds UTC; without what was a loop."""
 
 
 class JournalView(Protocol):

@@ -234,12 +234,13 @@ async def _next(queue: asyncio.Queue[channel.TurnProgress]) -> channel.TurnProgr
 class ProgressHub:
     """Listeners by message id, each with the lane of its message where it is known.
 
-    `publish` lets other processes know which messages are settled.
+    `publish` lets other processes know which messages are settled. Others listen to a whole conversation.
     """
 
     def __init__(self) -> None:
         self.publish: Callable[[int], None] | None = None
         self._listeners: dict[int, dict[asyncio.Queue[channel.TurnProgress], Lane | None]] = {}
+        self._followers: dict[tuple[str, str], list[asyncio.Queue[channel.TurnProgress]]] = {}
 
     def tell(self, messages: Sequence[StoredMessage], progress: channel.TurnProgress) -> None:
         """Tell everybody who waits for one of the messages; one who does not keep up misses pieces.
@@ -249,7 +250,8 @@ class ProgressHub:
         if self.publish is not None and progress.kind == "settled":
             for message in messages:
                 self.publish(message.id)
-        if not self._listeners:
+        self._tell_followers(messages, progress)
+        if not self._listeners or progress.kind == "began":
             return
         for message in messages:
             for queue in self._listeners.get(message.id, ()):
@@ -262,10 +264,18 @@ class ProgressHub:
                     if id_ not in told and lane == messages[0].lane:
                         _put(queue, behind)
 
+    def _tell_followers(self, messages: Sequence[StoredMessage], progress: channel.TurnProgress) -> None:
+        for place in {(one.lane.channel, one.lane.conversation) for one in messages} if self._followers else ():
+            for queue in self._followers.get(place, ()):
+                _put(queue, progress)
+
     def hear(self, number: int) -> None:
         """Tell everybody who waits for a message that it is settled: another process says so."""
         for queue in self._listeners.get(number, ()):
             _put(queue, channel.TurnProgress("settled"))
+        for queues in self._followers.values():
+            for queue in queues:
+                _put(queue, channel.TurnProgress("settled"))
 
     @contextmanager
     def listening(self, message_id: int, lane: Lane | None = None) -> Iterator[asyncio.Queue[channel.TurnProgress]]:
@@ -278,6 +288,18 @@ class ProgressHub:
             del self._listeners[message_id][queue]
             if not self._listeners[message_id]:
                 del self._listeners[message_id]
+
+    @contextmanager
+    def listening_to(self, place: tuple[str, str]) -> Iterator[asyncio.Queue[channel.TurnProgress]]:
+        """A queue of what happens in a conversation (channel, name), while the block runs."""
+        queue: asyncio.Queue[channel.TurnProgress] = asyncio.Queue(_PIECES_MAX)
+        self._followers.setdefault(place, []).append(queue)
+        try:
+            yield queue
+        finally:
+            self._followers[place].remove(queue)
+            if not self._followers[place]:
+                del self._followers[place]
 
 
 def _put(queue: asyncio.Queue[channel.TurnProgress], progress: channel.TurnProgress) -> None:

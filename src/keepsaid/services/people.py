@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from keepsaid.config import Config
 from keepsaid.domain import memory, message, visibility
+from keepsaid.domain.pairing import PairingState
 from keepsaid.domain.revision import RevisionRefusal
 from keepsaid.errors import InputError
-from keepsaid.ports import runtime, store
+from keepsaid.ports import runtime, store, store_views
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
@@ -45,8 +46,11 @@ async def list_people(memories: store.MemoryStore, limit: int) -> PeopleList:
 class PeopleService:
     """Links identities of one person, and shares memories."""
 
-    def __init__(self, memories: store.MemoryStore, config: Config, clock: runtime.Clock) -> None:
+    def __init__(
+        self, memories: store.MemoryStore, pairings: store_views.PairingView, config: Config, clock: runtime.Clock
+    ) -> None:
         self._memories = memories
+        self._pairings = pairings
         self._config = config
         self._clock = clock
 
@@ -56,7 +60,7 @@ class PeopleService:
 
     async def join(self, names: Sequence[str]) -> visibility.Person:
         """Make one person of several identities, by the owner's word. Raises InputError where they are one already."""
-        people = tuple(dict.fromkeys(person_in(name, self._config) for name in names))
+        people = tuple(dict.fromkeys([await self._person(name) for name in names]))
         if len(people) < 2:
             raise InputError("it takes two who are not the same already", safe=_SAFE, hint=_PEOPLE)
         person = await self._memories.people.join(people, memory.OWNER, self._clock.now_ms())
@@ -65,9 +69,17 @@ class PeopleService:
 
     async def split(self, name: str) -> str:
         """Separate one identity from its person; returns its name. Raises InputError when it was alone."""
-        person = person_in(name, self._config)
+        person = await self._person(name)
         if not await self._memories.people.split(person):
             raise InputError(f"{person} is joined with nobody", safe=_SAFE, hint=_PEOPLE)
+        return person
+
+    async def _person(self, name: str) -> str:
+        """Whom a name means; one whose identity was paired as the owner's is `owner`. Raises InputError."""
+        person = person_in(name, self._config)
+        identity = visibility.identity_in(person)
+        if identity is not None and await self._pairings.standing(identity) is PairingState.OWNER:
+            return memory.OWNER
         return person
 
     async def share(self, memory_id: int, to: str, reason: str) -> visibility.MemoryShared:

@@ -11,6 +11,7 @@ from keepsaid.config.settings import BufferConfig
 from keepsaid.domain.event import DeliveryLine
 from keepsaid.domain.ids import show
 from keepsaid.domain.line import Line
+from keepsaid.domain.pairing import Pairing
 from keepsaid.domain.retention import DAY_MS, Backlog, PruneHistory
 from keepsaid.domain.session import CollectionLine
 from keepsaid.domain.views import Overview
@@ -38,6 +39,10 @@ class StatusView(
     @property
     def schedules(self) -> store_views.ScheduleView:
         """What comes at a time."""
+
+    @property
+    def pairings(self) -> store_views.PairingView:
+        """Who was sent a code."""
 
 
 @frozen
@@ -74,6 +79,7 @@ class Status:
 
     `disabled` are ids of schedules that failed too often, `parked` sessions whose extraction did, `undelivered` events
     that a subscriber could not be sent; `unfetched` counts replies that wait to be fetched or sent for more than a day.
+    `pairings` are people whose code holds.
     """
 
     at: int
@@ -88,6 +94,7 @@ class Status:
     parked: Sequence[CollectionLine] = ()
     undelivered: Sequence[DeliveryLine] = ()
     unfetched: Backlog = Backlog(0)
+    pairings: Sequence[Pairing] = ()
 
     @property
     def floor_bytes(self) -> int:
@@ -136,6 +143,10 @@ class Status:
             place, since = f"{one.conversation} on {one.channel}", duration(self.age_ms(one.since))
             many = counted(one.waiting, "message waits", "messages wait")
             yield Concern(f"conversation {place} is paused for {since}, and {many} there; /resume ends that")
+        for pairing in self.pairings:
+            called = f" ({pairing.name})" if pairing.name else ""
+            what = f"{pairing.who.person}{called} is not let in, and was sent the code {pairing.code}"
+            yield Concern(what, f"keepsaid channel approve {pairing.code}")
         if self.unfetched.waiting:
             many, age = counted(self.unfetched.waiting, "reply", "replies"), self.age_ms(self.unfetched.oldest_at)
             what = f"{many} not fetched or sent yet, the oldest for {duration(age)}"
@@ -154,7 +165,7 @@ class Status:
             if not line.works:
                 since = duration(self.age_ms(line.since))
                 what = f"{line.channel} ({line.account}) is {line.state} for {since}: {line.reason}"
-                yield Concern(what, "keepsaid logs --level warning")
+                yield Concern(what, "keepsaid data logs --level warning")
 
     def _of_upkeep(self) -> Iterator[Concern]:
         if self.parked:
@@ -259,4 +270,5 @@ class StatusService:
             await view.collections(("parked",), _LISTED_MAX),
             await view.journal.deliveries(("dead",), "", _LISTED_MAX),
             await view.unfetched(at - _FETCHED_WITHIN_MS),
+            [one for one in await view.pairings.everybody(_LISTED_MAX) if one.code and one.until > at],
         )

@@ -1,9 +1,11 @@
-"""A virtual clock: time passes when the test says so, and only then."""
+"""Clocks for tests: one on which time passes when the test says so, and only then, and one that runs fast."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import time
+from contextlib import suppress
 from itertools import count
 
 _SETTLE_ROUNDS = 50
@@ -68,6 +70,42 @@ class VirtualClock:
             await settle()
         self._now = max(self._now, end)
         await settle()
+
+
+class FastClock:
+    """A clock on which `speed` seconds pass in one."""
+
+    def __init__(self, speed: float = 50.0) -> None:
+        self._speed = speed
+        self._began = time.monotonic()
+        self._ahead = 0
+
+    def monotonic_ms(self) -> float:
+        """The steady time."""
+        return (time.monotonic() - self._began) * 1_000 * self._speed
+
+    def now_ms(self) -> int:
+        """The wall time."""
+        return 1_750_000_000_000 + self._ahead + int(self.monotonic_ms())
+
+    def steady_ms(self) -> int:
+        """As `now_ms`."""
+        return self.now_ms()
+
+    def due_ms(self) -> int:
+        """As `now_ms`."""
+        return self.now_ms()
+
+    def jump(self, ms: int) -> None:
+        """Move the wall time on by `ms`; wakes nobody."""
+        self._ahead += ms
+
+    async def wait(self, hint: asyncio.Event, timeout_ms: float) -> None:
+        """Return when the hint is set, and clear it, or after the timeout."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1_000 / self._speed):
+                await hint.wait()
+        hint.clear()
 
 
 class CountingIds:

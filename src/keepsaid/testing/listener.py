@@ -41,12 +41,16 @@ class SocketListener:
         if server is None:
             return
         server.close()
-        clients = dict(self._clients)
-        for task, connection in clients.items():
-            connection.abort()
-            task.cancel()
+        clients = list(self._clients)
+        self.drop()
         await asyncio.gather(*clients, return_exceptions=True)
         await server.wait_closed()
+
+    def drop(self) -> None:
+        """Lose every client that is connected now."""
+        for task, connection in self._clients.items():
+            connection.abort()
+            task.cancel()
 
     def surface(self, error: BaseException | None) -> None:
         """Raise what `serve` raised; it explains the error of a test, and must not hide it."""
@@ -87,9 +91,13 @@ class ListeningServer:
         return f"http://127.0.0.1:{self._listener.port}"
 
     async def __aenter__(self) -> Self:
-        """Listen."""
+        """Listen; entered again, on the same port."""
         await self._listener.open()
         return self
+
+    def drop(self) -> None:
+        """Lose every client that is connected now, without a word."""
+        self._listener.drop()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -99,13 +99,14 @@ class Reaction:
 class Say(Reaction):
     """Answer with a text, after a delay; a stream brings it `chunk` characters at a time.
 
-    `usage` is (prompt, completion) tokens; about four bytes a token when None.
+    All but the first come after a rest. `usage` is (prompt, completion) tokens; about four bytes a token when None.
     """
 
     text: str
     delay_s: float = 0.0
     chunk: int = 24
     usage: tuple[int, int] | None = None
+    rest_after_s: float = 0.0
     kind: Literal["say"] = field(default="say", kw_only=True, repr=False)
 
 
@@ -267,13 +268,14 @@ class Answer:
     delay_s: float = 0.0
     chunk: int = 24
     usage: tuple[int, int] | None = None
+    rest_after_s: float = 0.0
 
     @classmethod
     def of(cls, reaction: Reaction) -> Answer | None:
         """The answer a reaction gives, or None for a reaction that is a failure."""
         match reaction:
-            case Say(text, delay_s, chunk, usage):
-                return cls(text, (), delay_s, max(1, chunk), usage)
+            case Say(text, delay_s, chunk, usage, rest_after_s):
+                return cls(text, (), delay_s, max(1, chunk), usage, rest_after_s)
             case Call():
                 return cls(reaction.text, (reaction,), reaction.delay_s, usage=reaction.usage)
             case Calls(calls):

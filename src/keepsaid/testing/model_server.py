@@ -46,6 +46,9 @@ from keepsaid.testing.model_script import (
 WAIT_S = 120.0
 """Default limit in seconds of waits for requests. It only ends a test that hangs: a busy machine is never that slow."""
 
+_FIRST_EVENTS = 2
+"""Those that carry the role and the first characters."""
+
 _KEPT_HEADERS = frozenset(("authorization", "content-type", "idempotency-key", "user-agent", "x-stainless-retry-count"))
 
 
@@ -194,8 +197,13 @@ class ModelServer(ListeningServer):
         if not request.stream:
             await connection.send(200, answer.completion(request, created), extra=extra)
             return
-        events = [*answer.opening(request, created), *answer.ending(request, created)]
-        await connection.write(_stream_head(request), *map(http_chunk, events), http_chunk(b""))
+        events = [*map(http_chunk, (*answer.opening(request, created), *answer.ending(request, created)))]
+        if answer.rest_after_s > 0:
+            await connection.write(_stream_head(request), *events[:_FIRST_EVENTS])
+            await connection.pause(answer.rest_after_s)
+            await connection.write(*events[_FIRST_EVENTS:], http_chunk(b""))
+        else:
+            await connection.write(_stream_head(request), *events, http_chunk(b""))
 
     async def _break_off(self, reaction: Stall | Cut, request: ChatRequest, connection: Connection) -> None:
         created = self._created()

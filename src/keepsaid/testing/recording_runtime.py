@@ -11,6 +11,7 @@ from keepsaid.adapters.system.machine import SystemClock
 from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts
 from keepsaid.config import Config
 from keepsaid.domain.event import Event
+from keepsaid.domain.line import Cursor
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import ExtensionError
@@ -27,7 +28,37 @@ Settings = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass
-class RecordingRuntime:
+class RecordingInbox:
+    """What channels brought, each message once, and how far they were read."""
+
+    received: list[tuple[str, Incoming]] = field(default_factory=list)
+    read_to: dict[tuple[str, str, str], str] = field(default_factory=dict)
+
+    async def receive(self, channel: str, incoming: Incoming) -> bool:
+        """Write down a message; False for one whose id came before."""
+        ids = [one.external_id for name, one in self.received if name == channel]
+        known = incoming.external_id is not None and incoming.external_id in ids
+        if not known:
+            self.received.append((channel, incoming))
+        return not known
+
+    async def receive_all(self, channel: str, incoming: Sequence[Incoming]) -> None:
+        """Take in messages one after the other."""
+        for one in incoming:
+            await self.receive(channel, one)
+
+    async def move_cursors(self, channel: str, cursors: Sequence[Cursor]) -> None:
+        """Keep how far a channel has been read."""
+        for one in cursors:
+            self.read_to[channel, one.account, one.name] = one.value
+
+    async def cursors(self, channel: str, account: str) -> Mapping[str, str]:
+        """How far an account has been read."""
+        return {name: value for (of, by, name), value in self.read_to.items() if (of, by) == (channel, account)}
+
+
+@dataclass
+class RecordingRuntime(RecordingInbox):
     """An extension runtime for tests: records every call and changes nothing.
 
     It records events, subscriptions by name, notices, messages, tasks of agents, queries, and the state changes of
@@ -38,7 +69,6 @@ class RecordingRuntime:
     emitted: list[tuple[str, str, Mapping[str, Json], str]] = field(default_factory=list)
     told_of: dict[str, tuple[str, Callable[[Event], Awaitable[object]]]] = field(default_factory=dict)
     notices: list[tuple[str, str, str]] = field(default_factory=list)
-    received: list[tuple[str, Incoming]] = field(default_factory=list)
     changes: list[tuple[str, str]] = field(default_factory=list)
     tasks: list[tuple[str, str, str, bool]] = field(default_factory=list)
     texts: dict[int | str, str] = field(default_factory=dict)
@@ -47,11 +77,6 @@ class RecordingRuntime:
     async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
         """Write down an event."""
         self.emitted.append((extension, topic, payload, correlation_id))
-
-    async def receive_all(self, channel: str, incoming: Sequence[Incoming]) -> None:
-        """Take in messages one after the other."""
-        for one in incoming:
-            await self.receive(channel, one)
 
     async def subscribe(self, name: str, topic: str, tell: Callable[[Event], Awaitable[object]]) -> None:
         """Write down a subscription."""
@@ -76,14 +101,6 @@ class RecordingRuntime:
         """Write down a query; nothing is remembered here."""
         self.recalled.append((scope.extension, query, limit, about))
         return ()
-
-    async def receive(self, channel: str, incoming: Incoming) -> bool:
-        """Write down a message; False for one whose id came before."""
-        ids = [one.external_id for name, one in self.received if name == channel]
-        known = incoming.external_id is not None and incoming.external_id in ids
-        if not known:
-            self.received.append((channel, incoming))
-        return not known
 
     async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
         """Ignore an event about the state of an extension."""

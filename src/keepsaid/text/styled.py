@@ -41,7 +41,7 @@ class StyledText:
     def cut(self, start: int, end: int) -> StyledText:
         """A piece of it; a span that goes beyond is closed there, and goes on in the next piece."""
         held = (
-            span._replace(start=max(span.start, start) - start, end=min(span.end, end) - start)
+            StyleSpan(max(span.start, start) - start, min(span.end, end) - start, span.style, span.detail)
             for span in self.spans
             if span.start < end and span.end > start
         )

@@ -7,10 +7,12 @@ import json
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import field
+from functools import partial
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
+from keepsaid.adapters.channels.http_client import HTTP_ERRORS, LazyClient, plain_client
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.domain.reply import Delivered, SendResult
 from keepsaid.text.normal import cut, normalise
@@ -79,8 +81,7 @@ class GitHubApi:
         self._headers = {"Authorization": f"Bearer {token}", "X-GitHub-Api-Version": _VERSION, "User-Agent": "keepsaid"}
         self._timeout_s = timeout_s
         self._limits = httpx2.Timeout(timeout_s, connect=timeout_s / 4, pool=timeout_s / 4)
-        self._client: httpx2.AsyncClient | None = None
-        self._opening = asyncio.Lock()
+        self._client = LazyClient(partial(plain_client, _CONNECTIONS))
 
     async def call(self, request: ApiRequest) -> ApiAnswer:
         """Make a request; raises ApiUnreachable."""
@@ -92,16 +93,14 @@ class GitHubApi:
                     if not (url := self._moved(request, url, answer)):
                         return answer
                 return answer
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, RuntimeError, ValueError) as error:
+        except HTTP_ERRORS as error:
             raise ApiUnreachable(error, sent=attempt.is_sent) from error
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        await self._client.close()
 
     async def _once(self, request: ApiRequest, url: str, attempt: SendTrace) -> ApiAnswer:
-        client = await self._opened()
+        client = await self._client.opened()
         content = None if request.content is None else json.dumps(request.content).encode("ascii")
         headers = {**self._headers, "Accept": request.accept, "Accept-Encoding": "identity"}
         if content is not None:
@@ -133,13 +132,6 @@ class GitHubApi:
             return ""
         there, here = urlsplit(urljoin(url, place)), urlsplit(self._url)
         return there.geturl() if (there.scheme, there.netloc) == (here.scheme, here.netloc) else ""
-
-    async def _opened(self) -> httpx2.AsyncClient:
-        async with self._opening:
-            if self._client is None:
-                # loading the certificates of the system takes 20 ms, too long for the loop
-                self._client = await asyncio.to_thread(httpx2.AsyncClient, limits=_CONNECTIONS, trust_env=False)
-            return self._client
 
 
 _FORBIDDEN = "the token may not do that; it needs write access to issues and pull requests"

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import httpx2
 
+from keepsaid.adapters.channels.http_client import HTTP_ERRORS, LazyClient, plain_client
 from keepsaid.adapters.channels.pull import allowed
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.domain import ids, message
@@ -46,9 +47,7 @@ class PushChannel:
         self._timeout_s = timeout_s
         # Connecting must end by its own limits: cut off from outside, the transport leaves its socket open.
         self._limits = httpx2.Timeout(timeout_s, connect=timeout_s / 4, pool=timeout_s / 4)
-        self._make = client or _plain_client
-        self._client: httpx2.AsyncClient | None = None
-        self._opening = asyncio.Lock()
+        self._client = LazyClient(client or _plain_client)
 
     async def send(self, reply: StoredReply) -> SendResult:
         """Post a reply once; never raises.
@@ -63,16 +62,14 @@ class PushChannel:
             return SendResult(Delivered.REFUSED, reason or "")
         attempt = _Attempt()
         try:
-            client = await self._opened()
+            client = await self._client.opened()
             async with asyncio.timeout(self._timeout_s):
                 return await self._post(client, url, reply, attempt)
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, RuntimeError, ValueError) as error:
+        except HTTP_ERRORS as error:
             return attempt.verdict or _unanswered(error, attempt.is_sent)
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        await self._client.close()
 
     async def _post(self, client: httpx2.AsyncClient, url: str, reply: StoredReply, attempt: _Attempt) -> SendResult:
         content, traced = _body(reply), {"trace": attempt.note}
@@ -89,13 +86,6 @@ class PushChannel:
                 attempt.verdict = replace(attempt.verdict, provider_id=await _read_provider_id(response))
         return attempt.verdict
 
-    async def _opened(self) -> httpx2.AsyncClient:
-        async with self._opening:
-            if self._client is None:
-                # Loading the certificates of the system takes 20 ms, too long for the loop.
-                self._client = await asyncio.to_thread(self._make)
-            return self._client
-
 
 class _Attempt(SendTrace):
     """What is known of one try while it runs: an error after the status cannot undo what the status said."""
@@ -105,7 +95,7 @@ class _Attempt(SendTrace):
 
 def _plain_client() -> httpx2.AsyncClient:
     # Receivers that keep idle connections for 5 s would cut some just as they are used again, which is a doubt.
-    return httpx2.AsyncClient(limits=_CONNECTIONS, trust_env=False)
+    return plain_client(_CONNECTIONS)
 
 
 def _body(reply: StoredReply) -> bytes:

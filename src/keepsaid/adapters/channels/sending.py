@@ -1,8 +1,10 @@
-"""Sending over HTTP: whether a request may have arrived (short: the last look of three channels)."""
+"""Sending over HTTP: whether a request may have arrived (short: the last look of every channel that sends)."""
 
 from __future__ import annotations
 
-from keepsaid.ports.channel import check_may_send
+from keepsaid.domain.reply import Delivered, SendResult, StoredReply
+from keepsaid.domain.reply_parts import ReplyPart
+from keepsaid.ports.channel import PartedChannel, check_may_send
 
 _LEAVES = ("send_request_headers.started", "send_request_body.started")
 """Steps of the transport right after which bytes are written; between the two, other coroutines may run."""
@@ -23,3 +25,13 @@ class SendTrace:
         if name.endswith(_LEAVES):
             check_may_send()
             self.is_sent = True
+
+
+async def send_parts(channel: PartedChannel, reply: StoredReply) -> SendResult:
+    """Send the parts of a reply one after the other until one does not arrive; which of them did is not kept."""
+    result = SendResult(Delivered.CONFIRMED)
+    for n, body in enumerate(await channel.split(reply)):
+        result = await channel.send_part(reply, ReplyPart(reply.id, n, body))
+        if result.outcome is not Delivered.CONFIRMED:
+            break
+    return result

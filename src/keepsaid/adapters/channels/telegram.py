@@ -7,31 +7,37 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Mapping, Sequence
 
 from keepsaid.adapters.channels.markdown import read_markdown
 from keepsaid.adapters.channels.pace import SendingPace
+from keepsaid.adapters.channels.sending import send_parts
 from keepsaid.adapters.channels.telegram_api import (
-    TelegramApi,
     TelegramRefused,
     TelegramUnreachable,
     refused,
     unreachable,
     wait_ms,
 )
-from keepsaid.domain.message import topic_of
+from keepsaid.adapters.channels.telegram_line import TelegramAccount
+from keepsaid.adapters.channels.telegram_updates import CHAT, IN_CHAT
+from keepsaid.domain.message import Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
+from keepsaid.errors import StoreError
 from keepsaid.text.styled import PartLimits, Style, StyledText, split, utf16_units
 
 NAME = "telegram"
-CHAT = "telegram:chat:"
-"""How a conversation begins; after it comes the id of the chat."""
+
+_log = logging.getLogger("keepsaid.telegram")
 
 _REPEATED = "(may be a repeat)\n"
 _UNITS_MAX, _ENTITIES_MAX = 4_096 - len(_REPEATED), 100
 """What one message takes, with room for the line that marks a repeat."""
 
+_LIMITS = PartLimits(_UNITS_MAX, _ENTITIES_MAX, utf16_units)
+_SHOWN_WITHIN_S = 5.0
 _GENERAL = "1"
 """The topic of a forum that is named in no message that is sent there."""
 
@@ -50,24 +56,23 @@ _INLINE_CHARS_MAX = 4_096
 
 
 class TelegramChannel:
-    """Sends by one bot; `account` is the id of the bot."""
+    """Sends by one bot; `drafts` says whether an answer is shown while it is written."""
 
     name = NAME
     sending = Sending.PUSH
 
-    def __init__(self, api: TelegramApi, pace: SendingPace, account: str) -> None:
-        self._api = api
+    typing_ms = 4_000
+
+    def __init__(self, bot: TelegramAccount, pace: SendingPace, *, drafts: bool = True) -> None:
+        self._api = bot.api
+        self._bot = bot
+        self._drafts = drafts
         self._pace = pace
-        self.account = account
+        self.account = bot.id
 
     async def send(self, reply: StoredReply) -> SendResult:
-        """Send all parts at once, remembering of none whether it arrived: for what is only tried."""
-        result = SendResult(Delivered.CONFIRMED)
-        for n, body in enumerate(await self.split(reply)):
-            result = await self.send_part(reply, ReplyPart(reply.id, n, body))
-            if result.outcome is not Delivered.CONFIRMED:
-                break
-        return result
+        """Send all parts at once, for what is only tried; never raises."""
+        return await send_parts(self, reply)
 
     async def split(self, reply: StoredReply) -> Sequence[str]:
         """Each part as the parameters of `sendMessage`, in JSON."""
@@ -82,7 +87,7 @@ class TelegramChannel:
         chat = reply.lane.conversation
         if (held_ms := await self._pace.enter(chat)) is not None:
             return SendResult(Delivered.RETRY, "the rate limit is reached", retry_after_ms=held_ms, outage=True)
-        message = json.loads(part.body)
+        message = self._moved(json.loads(part.body))
         try:
             return await self._sent(_marked(message) if part.possible_duplicate else message)
         except TelegramUnreachable as error:
@@ -91,6 +96,32 @@ class TelegramChannel:
             if error.code == 429 and error.retry_after_s is not None:
                 self._pace.hold(chat, wait_ms(error.retry_after_s))
             return refused(error)
+
+    async def show_typing(self, lane: Lane) -> bool:
+        """Show for five seconds that the bot types; never raises."""
+        return await self._shown("sendChatAction", lane, self._moved({**_place(lane), "action": "typing"}))
+
+    async def show_draft(self, lane: Lane, number: int, text: str) -> bool:
+        """Show the end of an unfinished answer; in private chats alone. Never raises."""
+        if not self._drafts or _is_group(lane):
+            return False
+        last = await asyncio.to_thread(_last_part, text) if len(text) > _INLINE_CHARS_MAX else _last_part(text)
+        if not last.text.strip():
+            return True
+        draft = {**_place(lane), "draft_id": number, "text": last.text, "entities": _entities(last)}
+        return await self._shown("sendMessageDraft", lane, draft)
+
+    async def _shown(self, method: str, lane: Lane, parameters: Mapping[str, object]) -> bool:
+        """Whether something beside messages is shown; what Telegram refuses is not tried again in this turn."""
+        if lane.account != self.account:
+            return False
+        try:
+            await self._api.call(method, parameters, _SHOWN_WITHIN_S)
+        except TelegramUnreachable:
+            return True
+        except TelegramRefused:
+            return False
+        return True
 
     async def close(self) -> None:
         await self._api.close()
@@ -102,34 +133,66 @@ class TelegramChannel:
             try:
                 made = await self._api.call("sendMessage", message)
             except TelegramRefused as error:
-                if error.migrated_to is not None and message["chat_id"] != error.migrated_to:
-                    message, detail = {**message, "chat_id": error.migrated_to}, "the group has become a supergroup"
+                chat, now = message["chat_id"], error.migrated_to
+                if now is not None and isinstance(chat, int) and chat != now:
+                    await self._follow(chat, now)
+                    message, detail = {**message, "chat_id": now}, "the group has become a supergroup"
                 elif error.code == 400 and "entit" in error.what.lower() and message.pop("entities", None):
                     detail = f"sent without styles: {error}"
                 else:
                     raise
             else:
                 number = made.get("message_id") if isinstance(made, dict) else None
-                return SendResult(Delivered.CONFIRMED, detail, str(number) if isinstance(number, int) else None)
+                return SendResult(Delivered.CONFIRMED, detail, self._named(message["chat_id"], number))
+
+    async def _follow(self, chat: int, now: int) -> None:
+        try:
+            await self._bot.follow(chat, now)
+        except StoreError as error:
+            _log.warning("which chat a group became is not kept: %s", error.what, extra={"code": error.code})
+
+    def _moved(self, message: dict[str, object]) -> dict[str, object]:
+        """A message for the chat that its group is now."""
+        chat = message["chat_id"]
+        return {**message, "chat_id": self._bot.moved.get(chat, chat)} if isinstance(chat, int) else message
+
+    def _named(self, chat: object, number: object) -> str | None:
+        """What answers to a message call it, as `telegram_updates` does."""
+        if not isinstance(number, int):
+            return None
+        is_first = not isinstance(chat, int) or self._bot.first_of(chat) == chat
+        return str(number) if is_first else f"{chat}{IN_CHAT}{number}"
 
 
 def parts_of(reply: StoredReply) -> Sequence[str]:
     """The bodies of the parts of a reply."""
-    place: dict[str, object] = {"chat_id": _chat_id(reply.lane.conversation)}
-    if (topic := topic_of(reply.lane)) is not None and topic != _GENERAL:
-        place["message_thread_id"] = int(topic) if topic.isdecimal() else topic
-    place["link_preview_options"] = {"is_disabled": True}
+    place = {**_place(reply.lane), "link_preview_options": {"is_disabled": True}}
+    if topic_of(reply.lane) == _GENERAL:
+        del place["message_thread_id"]
     bodies: list[str] = []
-    limits = PartLimits(_UNITS_MAX, _ENTITIES_MAX, utf16_units)
-    for part in split(read_markdown(reply.draft.text), limits):
+    for part in split(read_markdown(reply.draft.text), _LIMITS):
         if not part.text.strip():
             continue
         message = {**place, "text": part.text, "entities": _entities(part)}
-        if not bodies and reply.draft.reply_to and _is_group(reply):
-            answered = int(reply.draft.reply_to) if reply.draft.reply_to.isdecimal() else reply.draft.reply_to
+        if not bodies and reply.draft.reply_to and _is_group(reply.lane):
+            answered = _numbered(reply.draft.reply_to.rpartition(IN_CHAT)[2])
             message["reply_parameters"] = {"message_id": answered, "allow_sending_without_reply": True}
         bodies.append(json.dumps(message))
     return bodies or [json.dumps({**place, "text": "(no words)"})]
+
+
+def _last_part(text: str) -> StyledText:
+    """What one message takes of the end of an unfinished answer."""
+    *_, last = (StyledText(""), *split(read_markdown(text), _LIMITS))
+    return last
+
+
+def _place(lane: Lane) -> dict[str, object]:
+    """The chat of a lane, and the topic in it."""
+    place: dict[str, object] = {"chat_id": _chat_id(lane.conversation)}
+    if (topic := topic_of(lane)) is not None:
+        place["message_thread_id"] = _numbered(topic)
+    return place
 
 
 def _chat_id(conversation: str) -> int | str:
@@ -137,9 +200,14 @@ def _chat_id(conversation: str) -> int | str:
     return int(name) if name.lstrip("-").isdecimal() else name
 
 
-def _is_group(reply: StoredReply) -> bool:
-    """Whether a reply goes to a group: its id is negative."""
-    return reply.lane.conversation.startswith(f"{CHAT}-")
+def _numbered(name: str) -> int | str:
+    """A name that Telegram gave, as the number that it is."""
+    return int(name) if name.isdecimal() else name
+
+
+def _is_group(lane: Lane) -> bool:
+    """Whether others are in the chat of a lane: its id is negative."""
+    return lane.conversation.startswith(f"{CHAT}-")
 
 
 def _entities(part: StyledText) -> list[dict[str, object]]:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 from collections.abc import Mapping
-from contextlib import aclosing
 
-import httpx2
-
+from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.domain.reply import Delivered, SendResult
 from keepsaid.text.normal import cut, normalise
 
 _BYTES_MAX = 16_000_000
 _DETAIL_CHARS_MAX = 200
-_CONNECTIONS = httpx2.Limits(max_connections=16, max_keepalive_connections=4, keepalive_expiry=20.0)
 _BAD_TOKEN_WAIT_MS = 60_000
 _JITTER = 0.1
 """What Telegram asks to wait is waited whole, and up to this share more."""
@@ -60,53 +56,25 @@ class TelegramApi:
     def __init__(self, token: str, url: str = "https://api.telegram.org") -> None:
         self._token = token
         self._url = url.rstrip("/")
-        self._client: httpx2.AsyncClient | None = None
-        self._opening = asyncio.Lock()
+        self._http = BoundedHttp(_BYTES_MAX)
 
     async def call(self, method: str, parameters: Mapping[str, object], timeout_s: float = 20.0) -> object:
         """Call a method; returns its result. Raises TelegramRefused and TelegramUnreachable."""
         attempt = SendTrace()
         try:
-            async with asyncio.timeout(timeout_s):
-                status, body = await self._post(method, parameters, timeout_s, attempt)
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, RuntimeError, ValueError) as error:
+            answer = await self._http.call(self._request(method, parameters, timeout_s), attempt)
+        except HTTP_ERRORS as error:
             what = f"{type(error).__name__}: {error}".replace(self._token, "TOKEN")
             raise TelegramUnreachable(what, sent=attempt.is_sent) from None
-        return _result_of(status, body)
+        return _result_of(answer.status, answer.body)
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        await self._http.close()
 
-    async def _post(
-        self, method: str, parameters: Mapping[str, object], timeout_s: float, attempt: SendTrace
-    ) -> tuple[int, bytes]:
-        client = await self._opened()
-        limits = httpx2.Timeout(timeout_s, connect=min(5.0, timeout_s), pool=min(5.0, timeout_s))
-        request = client.build_request(
-            "POST",
-            f"{self._url}/bot{self._token}/{method}",
-            content=json.dumps(parameters).encode("ascii"),
-            headers={"Content-Type": "application/json", "User-Agent": "keepsaid"},
-            timeout=limits,
-            extensions={"trace": attempt.note},
-        )
-        response = await client.send(request, stream=True, follow_redirects=False)
-        body = bytearray()
-        async with aclosing(response):
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > _BYTES_MAX:
-                    raise ValueError("the answer is too long")
-        return response.status_code, bytes(body)
-
-    async def _opened(self) -> httpx2.AsyncClient:
-        async with self._opening:
-            if self._client is None:
-                # loading the certificates of the system takes 20 ms, too long for the loop
-                self._client = await asyncio.to_thread(httpx2.AsyncClient, limits=_CONNECTIONS, trust_env=False)
-            return self._client
+    def _request(self, method: str, parameters: Mapping[str, object], timeout_s: float) -> HttpCall:
+        headers = {"Content-Type": "application/json", "User-Agent": "keepsaid"}
+        content = json.dumps(parameters).encode("ascii")
+        return HttpCall("POST", f"{self._url}/bot{self._token}/{method}", content, headers, timeout_s)
 
 
 def _result_of(status: int, body: bytes) -> object:

@@ -10,7 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from keepsaid.adapters.system.machine import SystemClock
-from keepsaid.app.channels import channels_of, github_sweep_of, telegram_of
+from keepsaid.app.channels import channels_of, github_sweep_of
+from keepsaid.app.messengers import MESSENGERS, MessengerDeps
 from keepsaid.config import Config
 from keepsaid.config.channels import LISTENING
 from keepsaid.domain.turn import ClaimedBatch
@@ -24,7 +25,7 @@ from keepsaid.ports.runtime import Clock
 from keepsaid.values import frozen
 
 _SWEEP_MS = 86_400_000
-NAMES = ("terminal", "http", "github", "telegram", "memory", "memory_consolidator")
+NAMES = ("terminal", "http", "github", *LISTENING, "memory", "memory_consolidator")
 """Those there are."""
 
 
@@ -113,18 +114,59 @@ class GitHub(_FromConfig):
         return self._hooks
 
 
-class Telegram:
-    """A bot of Telegram."""
+class _Messenger:
+    """A channel that listens by a token."""
+
+    name: str
 
     async def initialize(self, context: BuiltInContext) -> None:
-        parts = context.parts
-        self._channel, self._poll = telegram_of(parts.config, parts.clock, parts.lines)
+        deps = MessengerDeps(context.parts.clock, context.parts.lines, context.inbox)
+        self._made = MESSENGERS[self.name](context.parts.config, deps)
 
     def channels(self) -> Mapping[str, channel.Channel]:
-        return {self._channel.name: self._channel}
+        return {self.name: self._made.channel}
+
+    def hooks(self) -> Mapping[str, channel.Hook]:
+        return {} if self._made.hook is None else {self.name: self._made.hook}
 
     async def listen(self, inbox: channel.InboundSink) -> None:
-        await self._poll.listen(inbox)
+        await self._made.listener.listen(inbox)
+
+
+class Telegram(_Messenger):
+    """A bot of Telegram."""
+
+    name = "telegram"
+
+
+class Discord(_Messenger):
+    """A bot of Discord."""
+
+    name = "discord"
+
+
+class Slack(_Messenger):
+    """An app of Slack."""
+
+    name = "slack"
+
+
+class Nostr(_Messenger):
+    """An account of Nostr."""
+
+    name = "nostr"
+
+
+class Matrix(_Messenger):
+    """An account of Matrix."""
+
+    name = "matrix"
+
+
+class Email(_Messenger):
+    """A mailbox."""
+
+    name = "email"
 
 
 class MemoryExtension:

@@ -25,7 +25,6 @@ GROUPS = {
     "See": {
         "status": "Show whether keepsaid runs, what waits, and what needs attention",
         "why": "Explain one turn: what the model saw, and why",
-        "logs": "Show the log of the runtime",
         "doctor": "Check the installation, the stores and everything that needs attention",
     },
     "Memory": {
@@ -37,9 +36,10 @@ GROUPS = {
     },
     "Set up": {
         "init": "Set up keepsaid and choose a model that replies",
+        "channel": "Set up the channels that listen, and say who may talk there",
         "config": "Show, check and change the settings",
         "models": "List, test and download models; run a scripted one",
-        "data": "Back up, restore, export, import, prune and move",
+        "data": "Back up, restore, export, import, prune and move; show the log",
         "ext": "Manage extensions",
     },
 }
@@ -51,7 +51,12 @@ Each has the first sentence of its own help, so that help of the whole program i
 NOUNS = tuple(chain.from_iterable(GROUPS.values()))
 """The names of the commands, in the order of help."""
 
-BELOW = {"inbox": ("lanes", "tasks"), "memory": ("people", "entities", "extract"), "ext": ("tools", "events")}
+BELOW = {
+    "inbox": ("lanes", "tasks"),
+    "memory": ("people", "entities", "extract"),
+    "ext": ("tools", "events"),
+    "data": ("logs",),
+}
 """Commands that stand below another one, each in the module of its name."""
 
 _FIRST = {"memory": ("search", "ls", "show", "add", "edit", "forget", "restore")}

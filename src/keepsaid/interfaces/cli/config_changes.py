@@ -48,7 +48,7 @@ def set_(
     if value is not None and is_secret(kind) and is_text(kind):
         say("warning: the history of your shell may keep this secret; --prompt avoids that")
     file = session().home.config_file
-    _write(path, with_setting(_text(file), path, given))
+    write_config(path, with_setting(config_text(file), path, given))
     shown = _MASK if is_secret(kind) else given
     show({"key": key, "value": shown, "file": str(file)}, f"set    {key} = {json_text(shown)}", f"wrote  {file}")
     _advise(path)
@@ -57,12 +57,12 @@ def set_(
 def unset(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting or a section of the file.")]) -> None:
     """Remove one setting from the config file, so that its default is used."""
     file, path = session().home.config_file, tuple(key.split("."))
-    text = _text(file)
+    text = config_text(file)
     if (changed := without_setting(text, path)) == text:
         setting_of(key)
         show({"key": key, "removed": False, "file": str(file)}, f"{file} does not set {key}")
         return
-    _write(path, changed)
+    write_config(path, changed)
     show({"key": key, "removed": True, "file": str(file)}, f"unset  {key}", f"wrote  {file}")
     _advise(path)
 
@@ -144,7 +144,7 @@ def _read(path: Key, kind: Any, value: str) -> Any:
         raise typer.BadParameter(what, param_hint="VALUE") from None
 
 
-def _text(file: Path) -> str:
+def config_text(file: Path) -> str:
     """Return the text of the config file, empty if there is none. Raises ConfigError if it cannot be edited."""
     if not file.exists():
         return ""
@@ -156,7 +156,7 @@ def _text(file: Path) -> str:
     return text
 
 
-def _write(path: Key, text: str) -> None:
+def write_config(path: Key, text: str) -> None:
     """Write the config file if all of it is valid. Raises ConfigError with the file as it was."""
     home = session().home
     file = home.config_file

@@ -101,7 +101,7 @@ def accept_loss(
     say("try: keepsaid status")
 
 
-app = typer.Typer(help="Back up, restore, export, import, prune and move.", rich_markup_mode=None)
+app = typer.Typer(help="Back up, restore, export, import, prune and move; show the log.", rich_markup_mode=None)
 app.command("export")(bundle.export)
 app.command("import")(bundle.import_)
 app.command("move")(move.move)

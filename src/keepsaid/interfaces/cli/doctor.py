@@ -60,7 +60,7 @@ def _fix(error: KeepsaidError) -> str:
     """The hint of an error, which must not be to run the command that runs now."""
     if error.hint != KeepsaidError.hint:
         return error.hint
-    return "keepsaid config show models" if isinstance(error, ModelError) else "keepsaid logs --level error"
+    return "keepsaid config show models" if isinstance(error, ModelError) else "keepsaid data logs --level error"
 
 
 def doctor(

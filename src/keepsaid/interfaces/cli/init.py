@@ -11,7 +11,7 @@ import typer
 from keepsaid.config import Home
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.errors import HomeError
-from keepsaid.interfaces.cli import models, program, remote
+from keepsaid.interfaces.cli import channel_accounts, models, program, remote
 from keepsaid.interfaces.cli.config import replace_file
 from keepsaid.interfaces.cli.console import say, session, show
 
@@ -70,6 +70,7 @@ def init(
         f"{'made  ' if is_new else 'data  '} {home.data}",
     )
     models.offered(ask=ask and model is None and base_url is None)
+    channel_accounts.offered(ask=ask and model is None and base_url is None)
     if needed:
         say(f"{' and '.join(needed)} must be set in the environment of keepsaid; the config does not contain it.")
     _advise(home, stands, chosen.failed if chosen.choice is None else 0)

@@ -1,4 +1,4 @@
-"""`keepsaid logs`, and the log file: one JSON object a line, rotated, readable by its owner alone."""
+"""`keepsaid data logs`, and the log file: one JSON object a line, rotated, readable by its owner alone."""
 
 from __future__ import annotations
 

@@ -68,7 +68,9 @@ def unexpected(error: Exception) -> Unexpected:
         print(visible("".join(traceback.format_exception(error))), file=sys.stderr)
     where = "in the log" if _logged(error, short) else "nowhere: the log cannot be written (-v prints it)"
     name = type(error).__name__
-    return Unexpected(f"an unexpected {name}; its traceback is {where} as {short}", hint="keepsaid logs --level error")
+    return Unexpected(
+        f"an unexpected {name}; its traceback is {where} as {short}", hint="keepsaid data logs --level error"
+    )
 
 
 def _logged(error: Exception, short: str) -> bool:
@@ -112,6 +114,7 @@ _FORMER = {
     ("task",): ("inbox", "tasks"),
     ("tools",): ("ext", "tools"),
     ("events",): ("ext", "events"),
+    ("logs",): ("data", "logs"),
     ("memory", "wrong"): ("memory", "flag"),
     ("memory", "widen"): ("memory", "share"),
     ("inbox", "undrop"): ("inbox", "requeue"),

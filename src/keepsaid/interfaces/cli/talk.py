@@ -28,7 +28,7 @@ HELP = {
     "/help": "this list",
     "/why": "explain the last turn: what was recalled, what was left out, and why",
     "/stop": "cancel the answer that this chat no longer waits for: Ctrl-C, then /stop or Ctrl-C again",
-    **{f"/{name}": meaning for name, meaning in COMMANDS.items() if name not in ("help", "join")},
+    **{f"/{name}": meaning for name, meaning in COMMANDS.items() if name not in ("help", "join", "why")},
     "/quit": "end the chat, as Ctrl-D does",
 }
 """The commands and what they do. The owner, who sits at the terminal, joins people by `keepsaid memory people join`."""
@@ -43,6 +43,9 @@ ARGUMENTS = {
 
 _HERE = ("/help", "/why", "/stop", "/quit")
 """Those that the chat carries out itself."""
+
+_ITS_OWN = ("/why", "/stop", "/quit")
+"""Of these, those that are not the runtime's here: its `/why` is shorter."""
 
 
 @frozen
@@ -62,7 +65,8 @@ class SlashCommand:
         if text.casefold() in _HERE:
             return SlashCommand(text.casefold())
         name, _, rest = text.partition(" ")
-        if _NAME.fullmatch(name) and read_command(text) is None and (not rest or _is_mistyped(name.casefold(), rest)):
+        is_ours = name.casefold() in _ITS_OWN or read_command(text) is None
+        if _NAME.fullmatch(name) and is_ours and (not rest or _is_mistyped(name.casefold(), rest)):
             return SlashCommand(text)
         is_refused = isinstance(SlashCommand.parse(text[1:]), SlashCommand) if text.startswith("//") else False
         return text[1:] if is_refused and read_command(text[1:]) is None else line

@@ -160,7 +160,9 @@ def _settled(story: views.Story) -> MessageEvent:
     return MessageEvent(f"settled-{story.state}-{story.batch.fence if story.batch else 0}", story_shape(story))
 
 
-_EVENTS = "text/event-stream"
+EVENTS = "text/event-stream"
+"""The type of a stream of server-sent events."""
+
 _ASKED = ("channel", "account", "reply_url")
 _POSTED = ("text", "sender", "conversation", "name", "direct", "topic", "provider_id", "reply_to", "conversation_name")
 
@@ -194,7 +196,10 @@ class Messages:
         fields = {**fields_of(posted, *_POSTED), **query}
         key = request.headers.get("idempotency-key", posted.delivery)
         inbound = inbound_of(self._instance.config, fields, body, key)
-        return await self._keep(request, replace(inbound, content=replace(inbound.content, event=posted.event)))
+        if posted.by_bot and not self._instance.config.takes_bots(inbound.origin.channel):
+            return JSONResponse({"ignored": "a bot said it"})
+        inbound = replace(inbound, content=replace(inbound.content, event=posted.event), by_bot=posted.by_bot)
+        return await self._keep(request, inbound)
 
     async def _taken(self, request: Request) -> tuple[bytes, dict[str, object]]:
         """The JSON object that a client sends, raw and read."""
@@ -234,12 +239,12 @@ class Messages:
         story = await self._story(request)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         if request.method == "HEAD":
-            return Response(media_type=_EVENTS, headers=headers)
+            return Response(media_type=EVENTS, headers=headers)
         told = SentEvents(request.headers.get("last-event-id", ""))
         if story.state in SETTLED and told.knows(_settled(story)):
             await self._pull(story)
             return Response(status_code=204)
-        return StreamingResponse(self._stream(story.message, told), media_type=_EVENTS, headers=headers)
+        return StreamingResponse(self._stream(story.message, told), media_type=EVENTS, headers=headers)
 
     async def _stream(self, message: StoredMessage, told: SentEvents) -> AsyncIterator[str]:
         yield f"retry: {RETRY_MS}\n\n"

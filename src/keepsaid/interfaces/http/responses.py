@@ -87,7 +87,7 @@ _STATUS: Mapping[int, tuple[type[errors.KeepsaidError], ...]] = {
     409: (errors.KeyConflict, errors.LeaseLost),
     413: (errors.TooLarge,),
     422: (errors.InputError, errors.ConfigError),
-    503: (errors.StoreError, errors.Stopping, ServerBusy),
+    503: (errors.StoreError, errors.Stopping, errors.ChannelError, ServerBusy),
 }
 """The first that fits; what fits none is 500."""
 
@@ -169,7 +169,7 @@ def guarded(endpoint: Endpoint) -> Endpoint:
         except Exception as error:  # noqa: BLE001  # guard: HTTP boundary - a bug is answered and logged, not shown
             _log.error("%s failed", request.url.path, exc_info=error)
             unknown = "Unknown for this request."
-            return problem(errors.KeepsaidError("an internal error", safe=unknown, hint="keepsaid logs"))
+            return problem(errors.KeepsaidError("an internal error", safe=unknown, hint="keepsaid data logs"))
         finally:
             if (claim := getattr(request.state, "claim", None)) is not None:
                 claim.release()

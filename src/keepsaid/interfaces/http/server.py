@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import json
+import logging
 import os
 import secrets
 import socket
@@ -24,10 +25,24 @@ from starlette.types import Message
 from keepsaid.app.instance import Instance
 from keepsaid.config.services import ServerConfig
 from keepsaid.domain.ids import show
+from keepsaid.domain.message import Inbound
 from keepsaid.domain.process import ProcessRole
-from keepsaid.errors import HomeError, StoreFull, StoreUnreachable
-from keepsaid.interfaces.http import batches, bodies, connections, memories, messages, operator, responses
+from keepsaid.errors import HomeError, InputError, StoreFull, StoreUnreachable
+from keepsaid.interfaces.http import (
+    batches,
+    bodies,
+    channels,
+    connections,
+    conversations,
+    memories,
+    messages,
+    operator,
+    responses,
+)
+from keepsaid.ports.channel import HookAnswer, PreparedHook
 from keepsaid.values import frozen
+
+_log = logging.getLogger("keepsaid.http")
 
 _REFUSING_S = 10.0
 """Seconds after a full store refused a message in which the server is not ready, unless it takes another before."""
@@ -42,11 +57,13 @@ _STOP_S = 1
 def routes(instance: Instance, gate: bodies.Gate, stopping: asyncio.Event) -> list[Route]:
     """Every route of the server; streams end soon after `stopping` is set, what takes long once a stop begins."""
     chat = messages.Messages(instance, gate, stopping)
+    talks = conversations.Conversations(instance, gate, stopping)
     stream = bodies.OwnerRoute("GET", "/v1/events", partial(operator.list_events, stopping))
     owner = (
         *memories.ROUTES,
         *memories.ENTITY_ROUTES,
         *batches.ROUTES,
+        *channels.ROUTES,
         *operator.ROUTES,
         *operator.TASK_ROUTES,
         stream,
@@ -58,6 +75,7 @@ def routes(instance: Instance, gate: bodies.Gate, stopping: asyncio.Event) -> li
         Route("/v1/messages", responses.guarded(_from_outside(instance, chat.put)), methods=["POST"]),
         Route("/v1/messages/{id}", responses.guarded(chat.get), methods=["GET"]),
         Route("/v1/messages/{id}/events", responses.guarded(chat.events), methods=["GET"]),
+        Route("/v1/conversations/{conversation}/events", responses.guarded(talks.events), methods=["GET"]),
         Route("/v1/media/{medium}", responses.guarded(_from_outside(instance, chat.put_raw)), methods=["POST"]),
         *(route.bound(instance, gate) for route in owner),
         Route("/hooks/{name}", responses.guarded(_from_outside(instance, partial(_hook, instance))), methods=["POST"]),
@@ -92,7 +110,11 @@ async def _ready(instance: Instance, request: Request) -> Response:
     if state.refused_at is not None and asyncio.get_running_loop().time() - state.refused_at < _REFUSING_S:
         return JSONResponse({"ready": False, "code": StoreFull.code}, 503)
     ready = instance.running and not instance.reserve.reached
-    return JSONResponse({"ready": ready}, 200 if ready else 503)
+    told: dict[str, object] = {"ready": ready}
+    if lines := instance.lines.lines:
+        # a line that is down holds up no message that comes in elsewhere
+        told["lines"] = [{"channel": line.channel, "state": line.state} for line in lines]
+    return JSONResponse(told, 200 if ready else 503)
 
 
 async def _hook(instance: Instance, request: Request) -> Response:
@@ -103,13 +125,25 @@ async def _hook(instance: Instance, request: Request) -> Response:
     headers: dict[str, str] = {}
     for name, value in request.headers.items():
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    if isinstance(hook, PreparedHook):
+        await hook.prepare(headers, body)
     if len(body) <= bodies.FREE_BYTES:
-        inbound = await asyncio.to_thread(hook.read, headers, body)
+        said = await asyncio.to_thread(hook.read, headers, body)
     else:
-        inbound = await bodies.run_on_reader(request, lambda _: hook.read(headers, body))
-    if inbound is None:
+        said = await bodies.run_on_reader(request, lambda _: hook.read(headers, body))
+    if said is None:
         return JSONResponse({"ignored": "ping"})
-    received = await instance.receive(inbound)
+    if isinstance(said, HookAnswer):
+        return Response(said.body, media_type=said.content_type)
+    if isinstance(said, Inbound):
+        received = await instance.receive(said)
+    else:
+        try:
+            received = await instance.receive(instance.extending.host.inbound_of(hook.name, said))
+        except InputError as error:
+            # the provider would send it again for ever
+            _log.warning("a message of %s is not taken: %s", hook.name, error.what, extra={"code": error.code})
+            return JSONResponse({"ignored": error.what})
     request.app.state.refused_at = None
     return responses.Acknowledgement({"id": show("message", received.id), "intake": received.intake}, 202)
 

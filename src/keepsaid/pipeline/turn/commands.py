@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 
 from keepsaid.domain import ids, memory, personality, prompt, turn
 from keepsaid.domain.command import (
@@ -21,6 +22,7 @@ from keepsaid.errors import KeepsaidError
 from keepsaid.pipeline.tools import conversation, tasks
 from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, forget, refused
 from keepsaid.pipeline.turn.saving_commands import SavingCommands
+from keepsaid.pipeline.turn.why_command import describe_last
 from keepsaid.ports import memory_maintenance, store, store_views
 from keepsaid.text.normal import cut
 from keepsaid.text.patterns import lazy
@@ -36,6 +38,10 @@ _REMEMBERING = (
     "Incognito is off. What was said during it stays out of memory, and the model no longer sees it. What is said from "
     "now on is remembered."
 )
+_SAID = {
+    "start": "Write as you would to a person. What you say is kept, and comes to mind later. /help lists the commands.",
+    "help": "\n".join(f"/{name}: {meaning}" for name, meaning in COMMANDS.items()),
+}
 _SHOWN_CHARS = 40
 _ID = lazy(r"[a-z]{3}_\w+")
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
@@ -126,8 +132,8 @@ class Commands:
                 return await self.claims.join(message, command.arguments)
             case "widen":
                 return await self.claims.widen(message, command.arguments)
-            case "help":
-                return CommandResult("\n".join(f"/{name}: {meaning}" for name, meaning in COMMANDS.items()))
+            case "start" | "help":
+                return CommandResult(_SAID[command.name])
         if not may_change(message):
             return refused("In a group only people known to me may do that.")
         return await self._run_for_known(message, command.name, command.arguments)
@@ -166,6 +172,8 @@ class Commands:
                 return await conversation.show_schedules(self.lanes.schedules, message)
             case "status":
                 return await _for_owner(message, self.reports.status)
+            case "why":
+                return await _for_owner(message, partial(describe_last, self.lanes, message.lane))
             case "inbox":
                 return await _for_owner(message, self.reports.inbox)
         raise AssertionError(f"/{name} is listed, and nothing carries it out")
@@ -260,5 +268,5 @@ def gave_up(batch_id: int, error: Exception) -> str:
     """What happened, whether the message is safe, and what to run."""
     name = ids.show("batch", batch_id)
     what = error.what if isinstance(error, KeepsaidError) else f"an unexpected {type(error).__name__}"
-    hint = error.hint if isinstance(error, KeepsaidError) else "keepsaid logs"
+    hint = error.hint if isinstance(error, KeepsaidError) else "keepsaid data logs"
     return f"I could not answer this: {what}. Your message is kept. Run `{hint}`, then `keepsaid inbox requeue {name}`."

@@ -1,23 +1,28 @@
 """Telegram's Bot API, as much of it as a bot needs that people talk to: `async with TelegramServer(token) as telegram`.
 
-What people say is queued by `say`; `sent` is what the bot was let send. Updates stay until a later offset confirms
-them. A second poller gets 409, a message that the real one would refuse gets 400.
+What people say is queued by `say`; `sent` is what the bot was let send, `drafts` and `typing` what it let people see.
+Updates stay until a later offset confirms them. A second poller gets 409, a message that the real one would refuse 400.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from types import TracebackType
 from typing import Any
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
+from keepsaid.testing.providers.telegram_posts import HookPoster
 from keepsaid.values import frozen
 
 TOKEN = "4711:scripted-bot-of-a-test"  # noqa: S105 - of a scripted bot
+BOT = "scripted_bot"
+"""The name of the bot, without the @."""
+
 _UNITS_MAX, _ENTITIES_MAX, _UPDATES_MAX = 4_096, 100, 100
 
 
@@ -44,7 +49,8 @@ class TelegramServer(ListeningServer):
     """The Bot API on a loopback port for one bot; an async context manager.
 
     `mischief` decides what goes wrong; `gone` maps chats to what is said of sending there; while `rival` is set,
-    another program polls. Every request is counted in `calls`, by method.
+    another program polls. `posts` does what a webhook does, once the bot or another program has set one. Every request
+    is counted in `calls`, by method.
     """
 
     def __init__(self, token: str = TOKEN, mischief: MischiefMaker = harmless, *, port: int = 0) -> None:
@@ -52,10 +58,14 @@ class TelegramServer(ListeningServer):
         self.token = token
         self.mischief = mischief
         self.sent: list[SentMessage] = []
+        self.drafts: list[dict[str, Any]] = []
+        self.typing: list[dict[str, Any]] = []
+        self.menu: list[dict[str, str]] = []
         self.calls: dict[str, int] = {}
         self.gone: dict[int, BadRequestError] = {}
         self.rival = False
         self._updates: list[dict[str, Any]] = []
+        self.posts = HookPoster(self._updates, lambda: self.mischief("hook", self.posts.posts), self._tell)
         self._number = 0
         self._polls: list[asyncio.Event] = []
         self._news = asyncio.Condition()
@@ -79,13 +89,24 @@ class TelegramServer(ListeningServer):
         """Queue an update of any kind."""
         self._number += 1
         self._updates.append({"update_id": 500_000 + self._number, **fields})
-        for poll in self._polls:
+        for poll in (*self._polls, self.posts.news):
             poll.set()
 
     async def wait_for(self, done: Callable[[], bool], within_s: float = 120.0) -> None:
         """Wait until something is so after a request; raises TimeoutError."""
         async with asyncio.timeout(within_s), self._news:
             await self._news.wait_for(done)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Post nothing more, and drop every client."""
+        await self.posts.close()
+        await super().__aexit__(kind, error, trace)
+
+    async def _tell(self) -> None:
+        async with self._news:
+            self._news.notify_all()
 
     async def _serve(self, connection: Connection) -> None:
         try:
@@ -106,8 +127,7 @@ class TelegramServer(ListeningServer):
             await connection.reset()
             return False
         status, told = await self._done(request, method, connection) if act.does else _refusal(act)
-        async with self._news:
-            self._news.notify_all()
+        await self._tell()
         if act is Mischief.RESET_AFTER:
             await connection.reset()
             return False
@@ -127,27 +147,43 @@ class TelegramServer(ListeningServer):
         except ValueError as error:
             raise BadHttpError(400, "The body is not JSON.") from error
         try:
-            match method:
-                case "getMe":
-                    result: Any = {"id": int(self.token.partition(":")[0]), "is_bot": True, "username": "scripted_bot"}
-                case "getUpdates":
-                    result = await self._poll(given, connection)
-                case "sendMessage":
-                    result = self._send(given)
-                case "sendMessageDraft" | "sendChatAction" | "setMyCommands":
-                    result = True
-                case _:
-                    raise BadRequestError(404, "Not Found")
+            result = await self._poll(given, connection) if method == "getUpdates" else self._result(method, given)
         except BadRequestError as error:
             return error.code, _refused(error.code, str(error), **error.parameters)
         return 200, {"ok": True, "result": result}
+
+    def _result(self, method: str, given: Mapping[str, Any]) -> Any:
+        match method:
+            case "getMe":
+                return {"id": int(self.token.partition(":")[0]), "is_bot": True, "username": BOT}
+            case "getWebhookInfo":
+                failed = {"last_error_message": self.posts.error} if self.posts.error else {}
+                return {"url": self.posts.url, "pending_update_count": len(self._updates), **failed}
+            case "setWebhook" | "deleteWebhook":
+                self.posts.set(given)
+                return True
+            case "sendMessage":
+                return self._send(given)
+            case "sendMessageDraft":
+                return self._draft(given)
+            case "sendChatAction":
+                self.typing.append(dict(given))
+                return True
+            case "getMyCommands":
+                return self.menu
+            case "setMyCommands":
+                self.menu = list(given["commands"])
+                return True
+        raise BadRequestError(404, "Not Found")
 
     async def _poll(self, given: Mapping[str, Any], connection: Connection) -> list[dict[str, Any]]:
         """The updates from an offset on; waits for the first. What is before the offset is confirmed, and goes."""
         if self._polls or self.rival:
             raise BadRequestError(409, "Conflict: terminated by other getUpdates request")
+        if self.posts.url:
+            raise BadRequestError(409, "Conflict: can't use getUpdates method while webhook is active")
         offset = int(given.get("offset", 0))
-        self._updates = [one for one in self._updates if one["update_id"] >= offset]
+        self._updates[:] = [one for one in self._updates if one["update_id"] >= offset]
         if not self._updates and given.get("timeout"):
             news = asyncio.Event()
             self._polls.append(news)
@@ -164,26 +200,39 @@ class TelegramServer(ListeningServer):
                 await asyncio.gather(gone, came, return_exceptions=True)
         return self._updates[: min(_UPDATES_MAX, int(given.get("limit", _UPDATES_MAX)))]
 
+    def _draft(self, given: Mapping[str, Any]) -> bool:
+        if int(given["chat_id"]) < 0:
+            raise BadRequestError(400, "Bad Request: TEXTDRAFT_PEER_INVALID")
+        if not given["draft_id"]:
+            raise BadRequestError(400, "Bad Request: DRAFT_ID_INVALID")
+        _check(given["text"], given.get("entities", []))
+        self.drafts.append(dict(given))
+        return True
+
     def _send(self, given: Mapping[str, Any]) -> dict[str, Any]:
         chat, text = given.get("chat_id"), given.get("text")
         if not isinstance(chat, int):
             raise BadRequestError(400, "Bad Request: chat not found")
         if chat in self.gone:
             raise self.gone[chat]
-        if not isinstance(text, str) or not text.strip():
-            raise BadRequestError(400, "Bad Request: message text is empty")
-        units = len(text.encode("utf-16-le")) // 2
-        if units > _UNITS_MAX:
-            raise BadRequestError(400, "Bad Request: message is too long")
-        entities = given.get("entities", [])
-        if len(entities) > _ENTITIES_MAX:
-            raise BadRequestError(400, "Bad Request: too many entities")
-        for one in entities:
-            if one["offset"] < 0 or one["length"] <= 0 or one["offset"] + one["length"] > units:
-                raise BadRequestError(400, "Bad Request: entity beyond the end of the text")
+        _check(text, given.get("entities", []))
         self._number += 1
-        self.sent.append(SentMessage(self._number, chat, text, dict(given)))
+        self.sent.append(SentMessage(self._number, chat, str(text), dict(given)))
         return {"message_id": self._number, "chat": {"id": chat}, "date": 1_700_000_000, "text": text}
+
+
+def _check(text: object, entities: Sequence[Mapping[str, Any]]) -> None:
+    """Raise BadRequestError for a text that the real one would refuse."""
+    if not isinstance(text, str) or not text.strip():
+        raise BadRequestError(400, "Bad Request: message text is empty")
+    units = len(text.encode("utf-16-le")) // 2
+    if units > _UNITS_MAX:
+        raise BadRequestError(400, "Bad Request: message is too long")
+    if len(entities) > _ENTITIES_MAX:
+        raise BadRequestError(400, "Bad Request: too many entities")
+    for one in entities:
+        if one["offset"] < 0 or one["length"] <= 0 or one["offset"] + one["length"] > units:
+            raise BadRequestError(400, "Bad Request: entity beyond the end of the text")
 
 
 def _refused(code: int, what: str, **parameters: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from keepsaid_testkit.contracts.collection import (
 )
 from keepsaid_testkit.contracts.context import CopyContract, CutContract, SummaryContract, TailContract
 from keepsaid_testkit.contracts.crashes import SecondChanceContract, SplitContract, TrialContract
+from keepsaid_testkit.contracts.cursors import CursorContract
 from keepsaid_testkit.contracts.dropping import DropContract
 from keepsaid_testkit.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
 from keepsaid_testkit.contracts.forgetting import ForgettingContract, NamesContract, ReachContract
@@ -36,13 +37,14 @@ from keepsaid_testkit.contracts.news import NewsContract
 from keepsaid_testkit.contracts.notes import NoteContract, StagingContract
 from keepsaid_testkit.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
 from keepsaid_testkit.contracts.outputs import OutputContract
+from keepsaid_testkit.contracts.pairing import PairingContract
 from keepsaid_testkit.contracts.processes import ProcessesContract
 from keepsaid_testkit.contracts.pruning import BacklogContract, PrunedContract, PruningContract
 from keepsaid_testkit.contracts.receipts import FeedbackContract, UseContract
 from keepsaid_testkit.contracts.relay import RelayContract
 from keepsaid_testkit.contracts.reminders import RemindersContract
 from keepsaid_testkit.contracts.reply_parts import ReplyPartsContract
-from keepsaid_testkit.contracts.routing import DispatchContract, MergingContract, SpawnContract
+from keepsaid_testkit.contracts.routing import DispatchContract, LateEditContract, MergingContract, SpawnContract
 from keepsaid_testkit.contracts.schedules import RunContract, ScheduleContract
 from keepsaid_testkit.contracts.sessions import MarkContract, RestContract, SessionContract
 from keepsaid_testkit.contracts.slots import SlotContract, TargetContract
@@ -137,8 +139,11 @@ TASKS: tuple[type, ...] = (
     BranchContract,
     RelayContract,
     ApprovalContract,
+    PairingContract,
+    CursorContract,
+    LateEditContract,
 )
-"""Those of tasks."""
+"""Those of tasks, of who may talk, of how far channels were read, and of late edits."""
 
 SCHEDULES: tuple[type, ...] = (ScheduleContract, RunContract, OutputContract)
 """Those of schedules."""
@@ -157,6 +162,7 @@ __all__ = [
     "CollectedContract",
     "ContractStore",
     "CopyContract",
+    "CursorContract",
     "CutContract",
     "DeadContract",
     "DeliveryContract",
@@ -178,6 +184,7 @@ __all__ = [
     "JournalViewContract",
     "LaneListContract",
     "LaneRulesContract",
+    "LateEditContract",
     "LeaseContract",
     "MarkContract",
     "MergingContract",
@@ -186,6 +193,7 @@ __all__ = [
     "NoteContract",
     "OutageContract",
     "OutputContract",
+    "PairingContract",
     "ParkedContract",
     "PassageContract",
     "PersonalityContract",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from keepsaid.domain.batch import Routed, TaskDraft, Window
 from keepsaid.domain.commits import ClaimBatches, Dispatch, ExpireLeases, Fail, Failure, Release
+from keepsaid.domain.message import EDITED, Inbound, ProviderMarks
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import Spawned, Story
 from keepsaid.testing.builders import AT_ONCE, lane_of, routed, said, verdict
@@ -158,6 +159,39 @@ class DispatchContract:
 def task_of(story: Story) -> int | None:
     """The task that was spawned for a message."""
     return story.task.id if story.task else None
+
+
+def edit_of(provider_id: str, room: str = "room") -> Inbound:
+    """An edit of a message."""
+    edit = said("an edit", room, marks=ProviderMarks(f"{provider_id}:e", provider_id))
+    return replace(edit, content=replace(edit.content, event=EDITED))
+
+
+class LateEditContract:
+    """Who routes an edit knows whether its original was settled before: answered or dropped, in that conversation."""
+
+    async def test_what_was_settled_is_named(self, store: ContractStore) -> None:
+        road = StoreDriver(store)
+        await road.settle(said("answered", marks=ProviderMarks("1", "m1")))
+        await road.receive(said("dropped", marks=ProviderMarks("2", "m2")))
+        await road.route(lane_of(), by=DROP)
+        await road.queue(said("queued", marks=ProviderMarks("3", "m3")))
+        await road.receive(said("waiting", marks=ProviderMarks("4", "m4")))
+        for number in range(1, 6):
+            await road.receive(edit_of(f"m{number}"))
+        assert (await road.group(lane_of())).settled == {"m1", "m2"}
+
+    async def test_other_conversations_do_not_count(self, store: ContractStore) -> None:
+        road = StoreDriver(store)
+        await road.settle(said("answered", marks=ProviderMarks("1", "m1")))
+        elsewhere = await road.receive(edit_of("m1", "hall"))
+        assert (await road.group(elsewhere.lane)).settled == set()
+
+    async def test_only_edits_are_asked_about(self, store: ContractStore) -> None:
+        road = StoreDriver(store)
+        await road.settle(said("answered", marks=ProviderMarks("1", "m1")))
+        await road.receive(said("again", marks=ProviderMarks("2", "m1")))
+        assert (await road.group(lane_of())).settled == set()
 
 
 class SpawnContract:

@@ -10,11 +10,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.commits import RecordFeedback
+from keepsaid.domain.line import Cursor
 from keepsaid.domain.memory import OWNER
+from keepsaid.domain.pairing import CODE_MS, LetIn, SendCode, ShutOut, code_of
 from keepsaid.domain.receipt import JudgeMemory
+from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import NewTask
 from keepsaid.domain.views import MessageFilter
+from keepsaid.domain.visibility import Identity
 from keepsaid_testkit.crash.evidence import numbers
 from keepsaid_testkit.crash.load_requests import CHAT
 from keepsaid_testkit.crash.schedules import exercise_schedules
@@ -137,6 +141,23 @@ async def _decide_deliveries(instance: Instance) -> None:
         await instance.telling.decide(delivery, again=bool(delivery % 2))
 
 
+async def _pair(instance: Instance) -> None:
+    """Send a code to a stranger, let them in, and shut them out."""
+    stories = await instance.operations.find(MessageFilter(channel="http", limit=1))
+    for number, said in ((instance.ids.next(), one.message.id) for one in stories):
+        who, now = Identity("http", "default", f"stranger-{number}"), instance.clock.now_ms()
+        code = code_of(number)
+        notice = ReplyDraft(number, f"your code is {code}", notice=True)
+        await instance.operations.apply(SendCode(who, said, code, notice, now, now + CODE_MS))
+        await instance.operations.apply(LetIn(now, code))
+        await instance.operations.apply(ShutOut(who))
+
+
+async def _read_on(instance: Instance) -> None:
+    """Keep how far a channel was read."""
+    await instance.extending.host.move_cursors("http", (Cursor("default", "seq", str(instance.ids.next())),))
+
+
 async def _compact(instance: Instance) -> None:
     """Summarise what is newest of the lanes in which somebody spoke last."""
     stories = await instance.operations.find(MessageFilter(channel="http", limit=_SEEN_MAX))
@@ -171,6 +192,8 @@ _STEPS: Sequence[tuple[str | tuple[str, ...], Step]] = (
     ),
     (("commit.Requeue.", "commit.Drop.", "commit.MarkReplyShown.", "commit.Decide."), _decide),
     ("commit.DecideDelivery.", _decide_deliveries),
+    (("commit.SendCode.", "commit.LetIn.", "commit.ShutOut."), _pair),
+    ("commit.MoveCursors.", _read_on),
     ("commit.CutContext.", _reset),
     (
         (

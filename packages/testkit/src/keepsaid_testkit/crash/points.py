@@ -82,7 +82,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
             ),
         ),
         "K9": (
-            "while episodes are recorded, people joined, memories widened or imported, and what was said collected",
+            "while episodes are recorded, people joined or let in, memories widened or imported, and words collected",
             (
                 "commit.KeepMemories.",
                 "commit.Learn.",
@@ -107,6 +107,10 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.JoinPeople.",
                 "commit.SplitPerson.",
                 "commit.ShareMemory.",
+                "commit.MoveCursors.",
+                "commit.SendCode.",
+                "commit.LetIn.",
+                "commit.ShutOut.",
                 "commit.ClaimCollection.",
                 "commit.KeepFinding.",
                 "finding.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from keepsaid.domain.batch import DueLane, WaitingGroup
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit
@@ -22,7 +22,7 @@ from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview
 from keepsaid.errors import StoreFull
 from keepsaid.ports.memory_maintenance import ForgettingView, ReachView
 from keepsaid.ports.store import Store
-from keepsaid.ports.store_views import JournalView, R, ScheduleView, TaskView
+from keepsaid.ports.store_views import JournalView, PairingView, R, ScheduleView, TaskView
 from keepsaid_testkit.simulator.ears import note
 from keepsaid_testkit.simulator.ledger import RunRecord
 from keepsaid_testkit.simulator.loop import Killed, SimulatedLife
@@ -54,9 +54,18 @@ class _Retention:
         return self.store.forgettings
 
     @property
+    def pairings(self) -> PairingView:
+        """Who may talk."""
+        return self.store.pairings
+
+    @property
     def reach(self) -> ReachView:
         """Everything that a wish to forget reaches."""
         return self.store.reach
+
+    async def cursors(self, channel: str, account: str) -> Mapping[str, str]:
+        """How far an account has been read."""
+        return await self.store.cursors(channel, account)
 
     async def backlog(self) -> Backlog:
         """What waits."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
-from keepsaid.domain.message import EDITED, IgnoredUpdate, MediaMessage
+from keepsaid.domain.message import EDITED, REACTION, IgnoredUpdate, MediaMessage
 
 _SAID = (0, 19, 20, 23)
 """Types of messages that somebody said; the others are notices: joins, pins, threads begun."""
@@ -29,12 +29,38 @@ def read(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate:
     kind = message.number("type")
     if kind is not None and kind not in _SAID:
         return IgnoredUpdate(f"a notice of Discord's own (type {kind})")
-    author = message.needed("author")
-    if author.flag("bot") or "webhook_id" in message:
-        return IgnoredUpdate("a bot said it")
+    message.needed("author")
     if not (text := lines(_words(message), *_attachments(message))):
         return IgnoredUpdate("the message has no words and nothing that could be named")
     return _posted(message, text, from_gateway=dispatched is not None)
+
+
+def read_reaction(source: Mapping[str, object]) -> MediaMessage | None:
+    """The reaction in a dispatch: who gave which emoji to which message; None where it holds none.
+
+    The same emoji by the same person on one message is one delivery. Raises InputError.
+    """
+    given = MediaObject(source)
+    if given.text("t") != "MESSAGE_REACTION_ADD":
+        return None
+    told = given.needed("d")
+    emoji, member = told.needed("emoji"), told.inside("member")
+    place, topic, direct = _place(told, from_gateway=True)
+    number, sender, called = told.id("message_id"), told.id("user_id"), emoji.text("name") or emoji.id("id")
+    person = member.inside("user") if member is not None else None
+    return MediaMessage(
+        conversation=f"discord:{place}",
+        sender=sender,
+        text=called,
+        provider_id="",
+        delivery=f"discord:{number}:{sender}:{called}",
+        name=_name(person, member) if person is not None else "",
+        direct=direct,
+        topic=topic,
+        reply_to=number,
+        event=REACTION,
+        conversation_name=_title(told),
+    )
 
 
 def _posted(message: MediaObject, text: str, *, from_gateway: bool) -> MediaMessage:
@@ -52,6 +78,7 @@ def _posted(message: MediaObject, text: str, *, from_gateway: bool) -> MediaMess
         reply_to=_reply_to(message),
         event=EDITED if edited else "",
         conversation_name=_title(message),
+        by_bot=author.flag("bot") or "webhook_id" in message,
     )
 
 

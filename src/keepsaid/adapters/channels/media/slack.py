@@ -1,4 +1,4 @@
-"""Slack: a message event of the Events API."""
+"""Slack: a message, reaction or slash command of the Events API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
-from keepsaid.domain.message import EDITED, IgnoredUpdate, MediaMessage
+from keepsaid.domain.message import EDITED, REACTION, IgnoredUpdate, MediaMessage
 
 _SAID = (None, "file_share", "thread_broadcast", "me_message")
 _ESCAPED = re.compile(r"<([@#!]?)([^|<>]*)(?:\|([^<>]*))?>")
@@ -31,11 +31,57 @@ def read(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate:
     return _message(event, event, None)
 
 
+def read_reaction(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate | None:
+    """The reaction in an `event_callback`, or a bare event; None where it holds none.
+
+    The text is the name of the emoji, `:tada:`, and empty if it was taken back. Raises InputError.
+    """
+    given = MediaObject(source)
+    event = given.needed("event") if given.text("type") == "event_callback" else given
+    if (kind := event.text("type")) not in ("reaction_added", "reaction_removed"):
+        return None
+    item = event.needed("item")
+    if item.text("type") != "message":
+        return IgnoredUpdate("the reaction is not to a message")
+    place, number, sender = item.id("channel"), item.id("ts"), event.id("user")
+    emoji = event.id("reaction")
+    return MediaMessage(
+        conversation=f"slack:{place}",
+        sender=sender,
+        text=f":{emoji}:" if kind == "reaction_added" else "",
+        provider_id="",
+        delivery=f"slack:{place}:{number}:{event.id('event_ts')}:{sender}",
+        direct=is_direct(place),
+        reply_to=number,
+        event=REACTION,
+    )
+
+
+def read_command(source: Mapping[str, object]) -> MediaMessage:
+    """The slash command in its payload, as text: `/ask where is it?`. Raises InputError."""
+    given = MediaObject(source)
+    place = given.id("channel_id")
+    text = f"{given.id('command')} {_words(given.text('text') or '')}"
+    return MediaMessage(
+        conversation=f"slack:{place}",
+        sender=given.id("user_id"),
+        text=text.strip(),
+        provider_id="",
+        delivery=f"slack:command:{given.id('trigger_id')}",
+        name=given.text("user_name") or "",
+        direct=is_direct(place),
+    )
+
+
+def is_direct(channel: str) -> bool:
+    """Whether the id of a channel is that of a conversation with one person."""
+    return channel.startswith("D")
+
+
 def _message(message: MediaObject, event: MediaObject, edited_at: str | None) -> MediaMessage | IgnoredUpdate:
     subtype = message.text("subtype")
-    if "bot_id" in message or subtype == "bot_message":
-        return IgnoredUpdate("a bot said it")
-    if subtype not in _SAID:
+    by_bot = "bot_id" in message or subtype == "bot_message"
+    if subtype not in (*_SAID, "bot_message"):
         return IgnoredUpdate(f"a notice of Slack's own ({subtype})")
     if not (text := lines(_words(message.text("text") or ""), *_attachments(message))):
         return IgnoredUpdate("the message has no words and nothing that could be named")
@@ -43,7 +89,7 @@ def _message(message: MediaObject, event: MediaObject, edited_at: str | None) ->
     thread = message.id("thread_ts") if "thread_ts" in message else number
     return MediaMessage(
         conversation=f"slack:{place}",
-        sender=message.id("user"),
+        sender=message.id("user" if "user" in message or not by_bot else "bot_id"),
         text=text,
         provider_id=number,
         delivery=f"slack:{place}:{number}:{edited_at}" if edited_at else f"slack:{place}:{number}",
@@ -51,6 +97,7 @@ def _message(message: MediaObject, event: MediaObject, edited_at: str | None) ->
         direct=event.text("channel_type") == "im",
         topic=None if thread == number else thread,
         event=EDITED if edited_at else "",
+        by_bot=by_bot,
     )
 
 

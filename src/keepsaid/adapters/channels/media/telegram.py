@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
-from keepsaid.domain.message import EDITED, FORWARDED, IgnoredUpdate, MediaMessage
+from keepsaid.domain.message import EDITED, FORWARDED, REACTION, IgnoredUpdate, MediaMessage
 
 _UPDATES = ("message", "channel_post", "business_message")
 _EDITS = ("edited_message", "edited_channel_post", "edited_business_message")
@@ -27,12 +27,35 @@ def read(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate:
     return IgnoredUpdate("the update holds no message")
 
 
+def read_reaction(source: Mapping[str, object]) -> MediaMessage | None:
+    """The reaction in an update: who gave which emoji to which message; None where it holds none.
+
+    Without an emoji it was taken back. Raises InputError.
+    """
+    if (given := MediaObject(source).inside("message_reaction")) is None:
+        return None
+    chat, number = given.needed("chat"), given.id("message_id")
+    person = given.inside("user") or given.needed("actor_chat")
+    place, sender = chat.id("id"), person.id("id")
+    emoji = [one.text("emoji") or one.text("custom_emoji_id") or "" for one in given.objects("new_reaction")]
+    return MediaMessage(
+        conversation=f"telegram:chat:{place}",
+        sender=sender,
+        text=" ".join(emoji),
+        provider_id="",
+        delivery=f"telegram:{place}:{number}:{given.id('date')}:{sender}",
+        name=_name(person),
+        direct=chat.text("type") == "private",
+        reply_to=number,
+        event=REACTION,
+        conversation_name=chat.text("title") or "",
+    )
+
+
 def _message(message: MediaObject, *, edited: bool) -> MediaMessage | IgnoredUpdate:
     chat, number = message.needed("chat"), message.id("message_id")
     place = chat.id("id")
     person, speaking_for = message.inside("from"), message.inside("sender_chat")
-    if person is not None and person.flag("is_bot") and speaking_for is None:
-        return IgnoredUpdate("a bot said it")
     sender = speaking_for or person or message.needed("from")
     text = lines(*_forwarded(message), message.text("text") or message.text("caption") or "", *_attachments(message))
     if not text:
@@ -51,6 +74,7 @@ def _message(message: MediaObject, *, edited: bool) -> MediaMessage | IgnoredUpd
         reply_to=_reply_to(message, topic),
         event=EDITED if edited else "",
         conversation_name=chat.text("title") or "",
+        by_bot=person is not None and person.flag("is_bot") and speaking_for is None,
     )
 
 

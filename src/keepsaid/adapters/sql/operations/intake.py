@@ -277,6 +277,7 @@ class MessageInserter:
                     marks.append((lane_id, number, arrival.id))
         write_rows(db, SQL["keep_messages"], rows)
         write_rows(db, SQL["keep_marks"], marks)
+        write_rows(db, SQL["keep_addressed"], [(one.arrival.id,) for one in fresh if one.arrival.inbound.addressed])
         for counted in Counter(lane.channel for lane, gain in gains.items() for _ in gain).items():
             db.post(SQL["heard"], counted)
         # the keys of new messages; one whose id the index has passed goes into the index at once

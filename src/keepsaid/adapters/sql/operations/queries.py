@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from keepsaid.adapters.sql.operations import (
     collection,
+    cursors,
     journal,
     leases,
     outbox,
+    pairing,
     pruning,
     reply_parts,
     routing,
@@ -24,7 +26,20 @@ from keepsaid.adapters.sql.operations.intake import MessageInserter
 from keepsaid.adapters.sql.operations.work_views import SqlSchedules, SqlTasks
 from keepsaid.adapters.sql.query import ApplyOne, CommitTable, SqlReaders, SqlSession, SqlView, emptied, reads
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
-from keepsaid.domain import busy, commits, compaction, event, forgetting, process, relay, scheduling, session, task
+from keepsaid.domain import (
+    busy,
+    commits,
+    compaction,
+    event,
+    forgetting,
+    line,
+    process,
+    relay,
+    scheduling,
+    session,
+    task,
+)
+from keepsaid.domain import pairing as people
 from keepsaid.domain import reply_parts as parts
 from keepsaid.ports.runtime import Hint
 
@@ -50,6 +65,10 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Decide: outbox.decide,
     parts.KeepParts: reply_parts.keep,
     parts.ConfirmPart: reply_parts.confirm,
+    people.SendCode: pairing.send_code,
+    people.LetIn: pairing.let_in,
+    people.ShutOut: pairing.shut_out,
+    line.MoveCursors: cursors.move,
     compaction.Summarise: lane_sessions.summarise,
     compaction.CutContext: lane_sessions.cut,
     compaction.SummaryFailed: lane_sessions.summary_failed,
@@ -138,6 +157,7 @@ class SqlLanes(SqlView):
         self.tasks = SqlTasks(readers)
         self.journal = journal.SqlJournal(readers, self._committed)
         self.schedules = SqlSchedules(readers)
+        self.pairings = pairing.SqlPairings(readers)
 
     # BufferView, MarksView
     due = reads(views.due)
@@ -148,6 +168,7 @@ class SqlLanes(SqlView):
     overview = reads(views.overview)
     episode_work = reads(views.episode_work)
     marks = reads(collection.marks)
+    cursors = reads(cursors.of_account)
 
     # RetentionView
     backlog = reads(pruning.backlog)

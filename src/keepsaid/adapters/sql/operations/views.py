@@ -131,11 +131,23 @@ def waiting(db: SqlSession, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
     found = ((lane, tuple(map(rows.message, every(db, SQL["waiting"], (*lane, _GROUP_MAX))))) for lane in lanes)
     return tuple(
         WaitingGroup(
-            lane, messages[0].number - 1, messages, modes.is_paused(db, lane), _own_replies(db, lane, messages)
+            lane,
+            messages[0].number - 1,
+            messages,
+            modes.is_paused(db, lane),
+            _own_replies(db, lane, messages),
+            addressed=_addressed(db, messages),
+            settled=_settled_originals(db, lane, messages),
         )
         for lane, messages in found
         if messages
     )
+
+
+def _addressed(db: SqlSession, messages: Sequence[StoredMessage]) -> frozenset[int]:
+    """The ids of those that are to the agent, by the word of their medium; in a direct chat all are."""
+    wanted = [one.id for one in messages if not one.inbound.origin.direct]
+    return frozenset(column(db, SQL["addressed"], (db.numbers(wanted),))) if wanted else frozenset()
 
 
 def _own_replies(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> frozenset[str]:
@@ -145,6 +157,15 @@ def _own_replies(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) 
         return frozenset()
     place = lane.channel, lane.account, lane.conversation
     return frozenset(column(db, SQL["own_replies"], (as_json(sorted(map(str, wanted))), *place)))
+
+
+def _settled_originals(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> frozenset[str]:
+    """The provider's ids of edited messages that were answered, or dropped, before they were edited."""
+    edits = (one.inbound for one in messages if one.inbound.content.event == EDITED)
+    if not (wanted := {one.marks.provider_id for one in edits} - {None, ""}):
+        return frozenset()
+    place = lane.channel, lane.account, lane.conversation
+    return frozenset(column(db, SQL["settled_originals"], (as_json(sorted(map(str, wanted))), *place)))
 
 
 def next_due(db: SqlSession) -> int | None:

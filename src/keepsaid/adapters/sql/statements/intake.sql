@@ -129,5 +129,8 @@ INSERT INTO message (
 -- name: keep_marks
 INSERT INTO lane_mark (lane_id, number, message_id) VALUES /*rows*/
 
+-- name: keep_addressed
+INSERT INTO addressed (message_id) VALUES /*rows*/
+
 -- name: keep_placed
 INSERT INTO placed (message_id, reason) VALUES (?, ?)

@@ -26,6 +26,20 @@ SELECT /*part message*/
 FROM walk JOIN message ON message.id = walk.id JOIN lane ON lane.id = message.lane_id
 WHERE walk.number BETWEEN walk.first AND lane.batched + ?5 ORDER BY message.number
 
+-- name: addressed
+SELECT message_id FROM addressed WHERE message_id IN (SELECT value FROM carray(?))
+
+-- name: settled_originals
+SELECT DISTINCT original.provider_id FROM json_each/*texts*/(?1) AS wanted
+CROSS JOIN message AS original ON original.provider_id = wanted.value
+JOIN lane ON lane.id = original.lane_id
+WHERE lane.channel = ?2 AND lane.account = ?3 AND lane.conversation = ?4 AND (
+  SELECT found.last >= original.number AND found.state IN ('done', 'dropped')
+  FROM (
+    SELECT last, state FROM batch WHERE lane_id = original.lane_id AND first <= original.number ORDER BY first DESC LIMIT 1
+  ) AS found
+)
+
 -- name: own_replies
 SELECT DISTINCT reply.provider_id FROM json_each/*texts*/(?1) AS wanted CROSS JOIN reply ON reply.provider_id = wanted.value
 WHERE reply.channel = ?2 AND reply.account = ?3 AND reply.conversation = ?4

@@ -1,0 +1,146 @@
+"""Channels: what idle ones cost a start and in memory, and how soon a cold restart settles what waits on both sides."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from keepsaid.app.opening import opened
+from keepsaid.config import Home, load
+from keepsaid.testing.model_script import Say, Script
+from keepsaid.testing.model_server import ModelServer
+from keepsaid.testing.providers.discord import DiscordServer
+from keepsaid.testing.providers.email_imap import ImapServer
+from keepsaid.testing.providers.email_smtp import PASSWORD
+from keepsaid.testing.providers.email_smtp import USER as ADDRESS
+from keepsaid.testing.providers.matrix import TOKEN as MATRIX_TOKEN
+from keepsaid.testing.providers.matrix import MatrixServer
+from keepsaid.testing.providers.mischief import Mischief, harmless
+from keepsaid.testing.providers.nostr import NostrRelayServer
+from keepsaid.testing.providers.nostr_people import secret_of
+from keepsaid.testing.providers.slack import APP_TOKEN, BOT_TOKEN, SlackServer
+from keepsaid.testing.providers.telegram import TelegramServer
+
+_IDLE_S = 3.0
+_ANSWERED, _SAID, _CHATS = 100, 500, 10
+_FIRST = 10_000
+"""The first of the chats whose answers wait for the restart."""
+
+
+def measure(folder: Path, scale: float) -> dict[str, float]:
+    """Medians of pairs: a start without channels and one with those that are set; then the restart."""
+    return asyncio.run(_measured(folder, max(3, int(7 * scale))))
+
+
+async def _measured(folder: Path, runs: int) -> dict[str, float]:
+    async with (
+        TelegramServer() as telegram,
+        DiscordServer() as discord,
+        SlackServer() as slack,
+        NostrRelayServer() as nostr,
+        MatrixServer() as matrix,
+        ImapServer() as imap,
+    ):
+        channels = {
+            "KEEPSAID_TELEGRAM__TOKEN": telegram.token,
+            "KEEPSAID_TELEGRAM__API_URL": telegram.url,
+            "KEEPSAID_DISCORD__TOKEN": discord.token,
+            "KEEPSAID_DISCORD__API_URL": discord.api_url,
+            "KEEPSAID_SLACK__BOT_TOKEN": BOT_TOKEN,
+            "KEEPSAID_SLACK__APP_TOKEN": APP_TOKEN,
+            "KEEPSAID_SLACK__API_URL": f"{slack.url}/api",
+            "KEEPSAID_NOSTR__SECRET_KEY": secret_of("agent"),
+            "KEEPSAID_NOSTR__RELAYS": json.dumps([nostr.url]),
+            "KEEPSAID_NOSTR__LOOKUP_RELAYS": "[]",
+            "KEEPSAID_MATRIX__TOKEN": MATRIX_TOKEN,
+            "KEEPSAID_MATRIX__HOMESERVER": matrix.url,
+            "KEEPSAID_EMAIL__ADDRESS": ADDRESS,
+            "KEEPSAID_EMAIL__PASSWORD": PASSWORD,
+            "KEEPSAID_EMAIL__IMAP_HOST": "127.0.0.1",
+            "KEEPSAID_EMAIL__IMAP_PORT": str(imap.port),
+            "KEEPSAID_EMAIL__SMTP_HOST": "127.0.0.1",
+            "KEEPSAID_EMAIL__TLS": "false",
+        }
+        bare, with_channels = list[tuple[float, float]](), list[tuple[float, float]]()
+        for run in range(runs + 1):
+            for made, variables in ((bare, {}), (with_channels, channels)):
+                home = folder / f"idle-{len(variables)}"
+                figures = await asyncio.to_thread(_started, home, variables)
+                if run:
+                    made.append(figures)
+    settled = await _settled_s(folder / "restart")
+    (start, memory), (start_with, memory_with) = (
+        tuple(statistics.median(column) for column in zip(*rows, strict=True)) for rows in (bare, with_channels)
+    )
+    return {
+        "channels": 6.0,
+        "start_ms": start,
+        "more_start_ms": start_with - start,
+        "memory_mb": memory,
+        "more_memory_mb": memory_with - memory,
+        "restart_settled_s": settled,
+    }
+
+
+def _started(home: Path, variables: Mapping[str, str]) -> tuple[float, float]:
+    """Milliseconds until a server answers, and the megabytes that it holds after a while without work."""
+    environment = {**os.environ, **variables, "KEEPSAID_HOME": str(home)}
+    begun = time.perf_counter()
+    command = [sys.executable, "-m", "keepsaid", "serve", "--port", "0"]
+    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while not (home / "run" / "runtime.json").exists():
+            if server.poll() is not None:
+                raise RuntimeError("serve ended")
+            os.sched_yield()
+        ready_ms = (time.perf_counter() - begun) * 1_000
+        time.sleep(_IDLE_S)
+        pages = int(Path(f"/proc/{server.pid}/statm").read_text("ascii").split()[1])
+        return ready_ms, pages * os.sysconf("SC_PAGE_SIZE") / 1_000_000
+    finally:
+        server.terminate()
+        server.wait()
+
+
+async def _settled_s(folder: Path) -> float:
+    """Seconds from a start beside a provider that is back until all that waited is taken in there, and sent.
+
+    A hundred answers wait here, each in a chat of its own, and five hundred messages wait there.
+    """
+    async with TelegramServer() as telegram, ModelServer(Script(default=Say("yes"))) as model:
+        settings = {
+            "models": {"chat": "openai/scripted", "base_url": model.url, "api_key": SecretStr("k")},
+            "telegram": {"token": telegram.token, "api_url": telegram.url, "drafts": False},
+            "channels": {"telegram": {"access": "anyone", "window_ms": 0}},
+        }
+        home = Home.at(folder)
+        config, _ = load(home.config_file, settings)
+        telegram.mischief = lambda method, _number: Mischief.DROP if method == "sendMessage" else Mischief.ACCEPT
+        async with opened(home, config) as instance:
+            await instance.start()
+            for chat in range(_FIRST, _FIRST + _ANSWERED):
+                telegram.say("are you there?", sender=chat, chat=chat)
+            for chat in range(_FIRST, _FIRST + _ANSWERED):
+                while not await instance.operations.unseen("telegram", f"telegram:chat:{chat}"):
+                    await telegram.wait_for(lambda: True)
+        telegram.mischief = harmless
+        for number in range(_SAID):
+            telegram.say(f"and {number}", sender=1 + number % _CHATS, chat=1 + number % _CHATS)
+        begun = time.perf_counter()
+        async with opened(home, config) as instance:
+            await instance.start()
+            await telegram.wait_for(lambda: telegram.waiting == 0 and _answered(telegram) == _ANSWERED)
+            return time.perf_counter() - begun
+
+
+def _answered(telegram: TelegramServer) -> int:
+    return len({one.chat for one in telegram.sent if one.chat >= _FIRST})

@@ -1,0 +1,148 @@
+"""One mail sent by SMTP, with aiosmtplib; it is known whether its last byte may have left (spec: channels, C4)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from keepsaid.adapters.channels.email.account import MailServer
+from keepsaid.domain.reply import Delivered, SendResult
+from keepsaid.errors import ChannelError, installation
+from keepsaid.ports.channel import check_may_send
+
+if TYPE_CHECKING:
+    from aiosmtplib import SMTP
+
+_CONNECT_S, _ANSWER_S, _IN_ALL_S = 10.0, 60.0, 180.0
+_HELLO = "[127.0.0.1]"
+"""The name in EHLO: an address literal, so that the name of this machine stays here (RFC 5321, 4.1.3)."""
+
+_BAD_LOGIN_WAIT_MS, _LATER_WAIT_MS = 60_000, 120_000
+_BAD_LOGIN: Final = "the login is not accepted; see email.password and email.smtp_password"
+
+LOGIN, SENDER, RECIPIENT, CONTENT = "login", "sender", "recipient", "content"
+"""The steps of a dialogue that a server may refuse."""
+
+
+class SmtpRefused(Exception):
+    """The server refuses a step, with a code of three digits: nothing was sent."""
+
+    def __init__(self, step: str, code: int, what: str) -> None:
+        super().__init__(f"{code} {' '.join(what.split())[:200]}")
+        self.step = step
+        self.code = code
+
+
+class SmtpUnreachable(Exception):
+    """The server cannot be reached, or does not answer; `sent` says that the mail may have arrived."""
+
+    def __init__(self, what: str, *, sent: bool = False) -> None:
+        super().__init__(what)
+        self.sent = sent
+
+
+class SmtpSender:
+    """Sends by one server, over a connection for each mail."""
+
+    def __init__(self, server: MailServer) -> None:
+        self._server = server
+
+    async def check(self) -> None:
+        """Log in, and send nothing. Raises SmtpRefused, SmtpUnreachable, and ChannelError without aiosmtplib."""
+        await self._talk(None)
+
+    async def send(self, sender: str, recipient: str, mail: bytes) -> None:
+        """Send a mail to one address. Raises SmtpRefused, SmtpUnreachable, and ChannelError without aiosmtplib."""
+        await self._talk((sender, recipient, mail))
+
+    async def _talk(self, mail: tuple[str, str, bytes] | None) -> None:
+        try:
+            import aiosmtplib  # noqa: PLC0415 - 70 ms that only this channel needs
+        except ImportError as error:
+            raise ChannelError("e-mail needs the package aiosmtplib", hint=installation("email")) from error
+        server = self._server
+        client = aiosmtplib.SMTP(
+            hostname=server.host,
+            port=server.port,
+            use_tls=server.tls,
+            start_tls=False,
+            timeout=_CONNECT_S,
+            local_hostname=_HELLO,
+        )
+        dialogue = _Dialogue(client, server)
+        try:
+            async with asyncio.timeout(_IN_ALL_S):
+                await dialogue.run(mail)
+        except aiosmtplib.SMTPResponseException as error:
+            if 400 <= error.code < 600:
+                raise SmtpRefused(dialogue.step, error.code, error.message) from error
+            raise SmtpUnreachable("the answer makes no sense", sent=dialogue.may_have_arrived) from error
+        except aiosmtplib.SMTPRecipientsRefused as error:
+            raise SmtpRefused(RECIPIENT, error.recipients[0].code, error.recipients[0].message) from error
+        except InterruptedError:
+            raise
+        except (aiosmtplib.SMTPException, OSError, ValueError, RuntimeError) as error:
+            what = " ".join(str(error).split())[:200] or type(error).__name__
+            raise SmtpUnreachable(what, sent=dialogue.may_have_arrived) from error
+        finally:
+            client.close()
+
+
+class _Dialogue:
+    """The steps of sending a mail; `may_have_arrived` from the moment on in which its content leaves."""
+
+    def __init__(self, client: SMTP, server: MailServer) -> None:
+        self._client = client
+        self._server = server
+        self.step = LOGIN
+        self.may_have_arrived = False
+
+    async def run(self, mail: tuple[str, str, bytes] | None) -> None:
+        await self._client.connect()
+        if self._server.user:
+            await self._client.login(self._server.user, self._server.password)
+        if mail is None:
+            return
+        sender, recipient, content = mail
+        self.step = SENDER
+        await self._client.mail(sender)
+        self.step = RECIPIENT
+        await self._client.rcpt(recipient)
+        self.step = CONTENT
+        self._trace()
+        await self._client.data(content, timeout=_ANSWER_S)
+
+    def _trace(self) -> None:
+        """Notice when the content leaves: the client first writes the command DATA, and waits for the answer to it."""
+        protocol = self._client.protocol
+        if protocol is None:
+            return
+        write = protocol.write
+
+        def traced(data: bytes) -> None:
+            if data != b"DATA\r\n":
+                check_may_send()
+                self.may_have_arrived = True
+            write(data)
+
+        protocol.write = traced  # type: ignore[method-assign]
+
+
+def refused(error: SmtpRefused) -> SendResult:
+    """The result of a try that the server did not accept: what may pass is tried again, and costs no try."""
+    if error.step == LOGIN and error.code in (530, 534, 535, 538):
+        what = f"not sent: {_BAD_LOGIN} ({error})"
+        return SendResult(Delivered.RETRY, what, retry_after_ms=_BAD_LOGIN_WAIT_MS, outage=True)
+    if error.code < 500 or error.step in (LOGIN, SENDER):
+        what = f"not sent: the mail server answers {error}"
+        return SendResult(Delivered.RETRY, what, retry_after_ms=_LATER_WAIT_MS, outage=True)
+    if error.step == RECIPIENT:
+        return SendResult(Delivered.DEAD, f"the mail server does not deliver to the address: {error}")
+    return SendResult(Delivered.DEAD, f"the mail server does not accept the mail: {error}")
+
+
+def unreachable(error: SmtpUnreachable) -> SendResult:
+    """The result of a try without an answer."""
+    if error.sent:
+        return SendResult(Delivered.DOUBT, f"no answer after sending: {error}")
+    return SendResult(Delivered.RETRY, f"not sent: {error}", outage=True)

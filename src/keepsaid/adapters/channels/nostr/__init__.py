@@ -1,0 +1,1 @@
+"""Nostr: private direct messages (NIP-17) over relays."""

@@ -1,0 +1,162 @@
+"""Channels and messages of the scripted Discord: ids with the time in them, nonces, refusals and rate limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from keepsaid.values import frozen
+
+_EPOCH_MS: Final = 1_420_070_400_000
+_NONCE_MS = 300_000
+_CHARS_MAX, _NONCE_CHARS_MAX, _PAGE_MAX = 2_000, 25, 100
+_DIRECT = 1
+
+
+class DiscordFault(Exception):
+    """What Discord refuses: the HTTP status, its own code, its words, and the seconds to wait."""
+
+    def __init__(self, status: int, code: int, what: str, retry_after: float | None = None) -> None:
+        super().__init__(what)
+        self.status = status
+        self.code = code
+        self.retry_after = retry_after
+
+    def as_json(self) -> dict[str, Any]:
+        """The body of the answer."""
+        told = {"message": str(self), "code": self.code}
+        return told if self.retry_after is None else {**told, "retry_after": self.retry_after, "global": False}
+
+
+@frozen
+class DiscordSent:
+    """A message that the bot sent, and the parameters of the request."""
+
+    id: str
+    channel: str
+    text: str
+    parameters: Mapping[str, Any]
+
+
+class DiscordMessages:
+    """What is written where. `gone` maps channels to what is said of sending there.
+
+    `rate` is how many messages a channel takes in how many seconds. `refuses_references` has it refuse to answer.
+    """
+
+    def __init__(self, bot: str, now_ms: Callable[[], int]) -> None:
+        self.sent: list[DiscordSent] = []
+        self.gone: dict[str, DiscordFault] = {}
+        self.rate = (1_000, 5.0)
+        self.refuses_references = False
+        self._bot = bot
+        self._now_ms = now_ms
+        self._channels: dict[str, dict[str, Any]] = {}
+        self._written: dict[str, list[dict[str, Any]]] = {}
+        self._nonces: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._spent: dict[str, list[int]] = {}
+        self._number = 0
+
+    def add_channel(self, told: dict[str, Any]) -> None:
+        """Add a channel, thread or direct conversation."""
+        self._channels[told["id"]] = told
+        self._written[told["id"]] = []
+
+    def channels(self, kinds: tuple[int, ...]) -> list[dict[str, Any]]:
+        """The channels of some types."""
+        return [one for one in self._channels.values() if one["type"] in kinds]
+
+    def channel(self, number: str) -> dict[str, Any]:
+        """A channel; raises DiscordFault for one that is gone."""
+        if number in self.gone:
+            raise self.gone[number]
+        if number not in self._channels:
+            raise DiscordFault(404, 10_003, "Unknown Channel")
+        return self._channels[number]
+
+    def direct_with(self, person: str) -> dict[str, Any]:
+        """The direct conversation with a person."""
+        for one in self.channels((_DIRECT,)):
+            if one["recipients"] == [{"id": person}]:
+                return one
+        raise DiscordFault(400, 50_033, "Invalid Recipient(s)")
+
+    def write(self, channel: str, text: str, sender: str, **fields: Any) -> dict[str, Any]:
+        """A person writes a message."""
+        person = {"id": sender, "username": f"person{sender}", "global_name": f"Person {sender}"}
+        return self._add(channel, {"author": person, "content": text, "type": 0} | fields)
+
+    def edit(self, number: str, text: str) -> dict[str, Any]:
+        """A person changes a message."""
+        found = next(one for page in self._written.values() for one in page if one["id"] == number)
+        self._number += 1
+        stamp = f"2026-11-27T10:00:{self._number % 60:02}.000000+00:00"
+        found.update(content=text, edited_timestamp=stamp)
+        return found
+
+    def create(self, channel: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+        """The bot sends a message: the first one of its nonce, and whether it is new."""
+        place = self.channel(channel)
+        content, nonce = given.get("content"), given.get("nonce")
+        self._check(given)
+        if given.get("enforce_nonce") and isinstance(nonce, str):
+            at, first = self._nonces.get(nonce, (0, None))
+            if first is not None and self._now_ms() - at <= _NONCE_MS:
+                return first, False
+        told = {"author": {"id": self._bot, "bot": True}, "content": str(content).strip(), "nonce": nonce, "type": 0}
+        answered = given.get("message_reference")
+        if answered is not None and any(one["id"] == answered["message_id"] for one in self._written[channel]):
+            told |= {"type": 19, "message_reference": {"message_id": answered["message_id"]}}
+        made = self._add(place["id"], told)
+        if isinstance(nonce, str):
+            self._nonces[nonce] = (self._now_ms(), made)
+        self.sent.append(DiscordSent(made["id"], channel, made["content"], dict(given)))
+        return made, True
+
+    def listed(self, channel: str, after: int, limit: int) -> list[dict[str, Any]]:
+        """The oldest messages after an id, newest first, without their nonces."""
+        found = [one for one in self._written[self.channel(channel)["id"]] if int(one["id"]) > after]
+        page = found[: min(limit, _PAGE_MAX)]
+        return [{name: value for name, value in one.items() if name != "nonce"} for one in reversed(page)]
+
+    def as_dispatched(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        """A message as the gateway has it: with the server, if it is in one."""
+        guild = self._channels[told["channel_id"]].get("guild_id")
+        return {**told, **({"guild_id": guild, "member": {"nick": None}} if guild is not None else {})}
+
+    def limit(self, name: str, channel: str, headers: dict[str, str]) -> None:
+        """Count a request of a route in a channel, and fill in the headers; raises DiscordFault beyond its rate."""
+        most, within_s = self.rate
+        now, route = self._now_ms(), f"{name} {channel}"
+        spent = [at for at in self._spent.get(route, []) if at > now - 1_000 * within_s]
+        reset_s = (spent[0] + 1_000 * within_s - now) / 1_000 if spent else within_s
+        headers |= {"x-ratelimit-bucket": name.replace(" ", ""), "x-ratelimit-limit": str(most)}
+        headers |= {
+            "x-ratelimit-remaining": str(max(0, most - len(spent) - 1)),
+            "x-ratelimit-reset-after": f"{reset_s}",
+        }
+        if len(spent) >= most:
+            headers["x-ratelimit-scope"] = "user"
+            raise DiscordFault(429, 0, "You are being rate limited.", reset_s)
+        self._spent[route] = [*spent, now]
+
+    def _check(self, given: Mapping[str, Any]) -> None:
+        """Raise DiscordFault for a message that the real one would refuse."""
+        content, nonce = given.get("content"), given.get("nonce")
+        if not isinstance(content, str) or not content.strip():
+            raise DiscordFault(400, 50_006, "Cannot send an empty message")
+        if len(content) > _CHARS_MAX:
+            raise DiscordFault(400, 50_035, "Invalid Form Body: content must be 2000 or fewer in length.")
+        if isinstance(nonce, str) and len(nonce) > _NONCE_CHARS_MAX:
+            raise DiscordFault(400, 50_035, "Invalid Form Body: nonce must be 25 or fewer in length.")
+        if self.refuses_references and "message_reference" in given:
+            raise DiscordFault(400, 50_035, "Invalid Form Body: message_reference")
+
+    def _add(self, channel: str, told: Mapping[str, Any]) -> dict[str, Any]:
+        self._number += 1
+        number = str((max(0, self._now_ms() - _EPOCH_MS) << 22) + self._number)
+        place = self._channels[channel]
+        made = {"id": number, "channel_id": channel, "edited_timestamp": None, "mentions": [], **told}
+        self._written[channel].append(made)
+        place["last_message_id"] = number
+        return made

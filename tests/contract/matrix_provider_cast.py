@@ -1,0 +1,96 @@
+"""Matrix beside a scripted homeserver, as the contract of channels plays with it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Self
+
+from tests.contract.provider_cast import FAILS, QUICK, SPEED, ListeningProviderServer, ProviderCast, reply_in
+
+from keepsaid.adapters.channels.matrix.api import MatrixApi
+from keepsaid.adapters.channels.matrix.channel import MatrixChannel
+from keepsaid.adapters.channels.matrix.line import MatrixAccount, MatrixLine
+from keepsaid.adapters.channels.matrix.listener import MatrixListener
+from keepsaid.adapters.channels.pace import SendingPace
+from keepsaid.domain.message import Lane, lane_key
+from keepsaid.domain.reply import StoredReply
+from keepsaid.ports.channel import Channel
+from keepsaid.ports.extension import ListeningProvider
+from keepsaid.testing.clock import FastClock
+from keepsaid.testing.listening import LineLog, MemoryInbox
+from keepsaid.testing.listening_contract import ProviderTraits
+from keepsaid.testing.providers.matrix import TOKEN, MatrixError, MatrixServer
+from keepsaid.testing.providers.matrix_rooms import USER
+from keepsaid.testing.providers.mischief import Mischief, harmless, mischief_of, one_after_the_other
+
+_DIRECT, _GROUP = "!direct:test", "!group:test"
+_ANN, _BOB = "@ann:test", "@bob:test"
+
+
+class MatrixCast(ProviderCast):
+    """An account of Matrix, in a room with one person and in one with two."""
+
+    acts = FAILS
+    secrets = (TOKEN,)
+    provider = ProviderTraits()
+
+    def __init__(self) -> None:
+        self.clock = FastClock(SPEED)
+        self.matrix = MatrixServer(now_ms=self.clock.now_ms, poll_scale=1 / SPEED)
+        self.server: ListeningProviderServer = self.matrix
+        self.inbox = MemoryInbox()
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        self.matrix.room(_DIRECT, _ANN)
+        self.matrix.room(_GROUP, _ANN, _BOB)
+        pace = SendingPace(self.clock, QUICK, QUICK)
+        self.channel: Channel = MatrixChannel(MatrixAccount(self._api()), pace, self.clock)
+        return self
+
+    def _api(self) -> MatrixApi:
+        return MatrixApi(TOKEN, self.matrix.url)
+
+    def reply(self, text: str, number: int = 1) -> StoredReply:
+        conversation = f"matrix:{_DIRECT}"
+        return reply_in(Lane("matrix", USER, conversation, lane_key(conversation)), text, number, self.clock.now_ms())
+
+    def script(self, *acts: Mischief) -> None:
+        self.matrix.mischief = one_after_the_other(*acts, method="send")
+
+    def sent(self) -> Sequence[str]:
+        return [one.body for one in self.matrix.sent]
+
+    def close_place(self) -> None:
+        self.matrix.refusals[_DIRECT] = MatrixError(403, "M_FORBIDDEN", "you are not in the room")
+
+    @asynccontextmanager
+    async def listener(self, line: LineLog) -> AsyncIterator[ListeningProvider]:
+        account = MatrixAccount(self._api())
+        try:
+            yield MatrixListener(account, MatrixLine(self.clock, line))
+        finally:
+            await account.api.close()
+
+    def say(self, text: str) -> None:
+        self.matrix.say(text, _DIRECT, _ANN)
+
+    def say_in_group(self, text: str, *, addressed: bool) -> None:
+        named: dict[str, Any] = {"m.mentions": {"user_ids": [USER]}} if addressed else {}
+        self.matrix.say(text, _GROUP, _ANN, **named)
+
+    def say_itself(self, text: str) -> None:
+        self.matrix.say(text, _DIRECT, USER)
+
+    def garble(self) -> None:
+        self.matrix.send("m.room.message", _DIRECT, _ANN, {"msgtype": 7, "body": ["?"]})
+
+    def drop(self) -> None:
+        self.matrix.drop()
+
+    def trouble(self, seed: int) -> None:
+        self.matrix.mischief = mischief_of(seed, 0.2) if seed else harmless
+
+    def refuse(self, *, token: bool) -> None:
+        self.matrix.token = "another" if token else TOKEN

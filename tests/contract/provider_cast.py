@@ -1,0 +1,61 @@
+"""What the casts of all channels share: a channel beside a scripted provider, which can be away."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Protocol, Self
+
+from keepsaid.adapters.channels.pace import Rate
+from keepsaid.domain.message import Lane
+from keepsaid.domain.reply import ReplyDraft, StoredReply
+from keepsaid.ports.channel import Channel
+from keepsaid.testing.providers.mischief import Mischief
+
+FAILS = tuple(act for act in Mischief if act is not Mischief.ACCEPT)
+QUICK = Rate(0.0)
+SPEED = 60.0
+"""Seconds of the channel's clock in one."""
+
+
+class ListeningProviderServer(Protocol):
+    """A scripted provider, which can be left and entered again."""
+
+    async def __aenter__(self) -> object: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def reply_in(lane: Lane, text: str, number: int, at: int, url: str | None = None) -> StoredReply:
+    """A reply that was tried first at a time."""
+    draft = ReplyDraft(number, text, url=url)
+    return StoredReply(number, lane, 1, "sending", draft, created_at=at, tried_from=at)
+
+
+class ProviderCast:
+    """A channel, and its provider, which can be away."""
+
+    channel: Channel
+    server: ListeningProviderServer
+
+    @asynccontextmanager
+    async def cut_off(self) -> AsyncIterator[Channel]:
+        await self.channel.close()
+        await self.server.__aexit__(None, None, None)
+        try:
+            yield self.channel
+        finally:
+            await self.channel.close()
+            await self.server.__aenter__()
+
+    async def __aenter__(self) -> Self:
+        await self.server.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.channel.close()
+        await self.server.__aexit__(kind, error, trace)

@@ -1,0 +1,30 @@
+"""(short: the contract is shipped) Every channel keeps the contract of channels, beside its scripted provider."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from tests.contract.channel_casts import LISTENING, SENDING
+
+from keepsaid.testing.listening_contract import ListeningContract
+from keepsaid.testing.sending_contract import SendingContract
+
+
+class TestSending(SendingContract):
+    """Replies, by each channel."""
+
+    @pytest.fixture(params=SENDING)
+    async def sending(self, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+        async with SENDING[request.param]() as cast:
+            yield cast
+
+
+class TestListening(ListeningContract):
+    """Messages, by each channel that listens."""
+
+    @pytest.fixture(params=LISTENING)
+    async def listening(self, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+        async with LISTENING[request.param]() as cast:
+            yield cast
