@@ -1,4 +1,4 @@
-"""The operational store keeps the contracts of tasks, pairing, cursors and late edits, in memory and on SQLite."""
+"""The operational store keeps the contracts of tasks, pairing, cursors, files and edits, in memory and on SQLite."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ class TestPairing(suite.PairingContract):
 
 class TestCursor(suite.CursorContract):
     """How far channels were read."""
+
+
+class TestFile(suite.FileContract):
+    """What came with messages."""
 
 
 class TestLateEdit(suite.LateEditContract):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
 
-from keepsaid.text.normal import joined, named_short, normalise
+from keepsaid.text.normal import joined
 from keepsaid.values import frozen
 
 FORGOTTEN = "forgotten"
@@ -144,6 +142,19 @@ class Content:
 
 
 @frozen
+class Attachment:
+    """One thing that came with a message: its name, its media type and where the channel has it, each "" when not said.
+
+    `size` is in bytes, 0 when not said.
+    """
+
+    name: str
+    kind: str = ""
+    ref: str = ""
+    size: int = 0
+
+
+@frozen
 class Inbound:
     """A message as a channel hands it over, before it is stored.
 
@@ -152,7 +163,7 @@ class Inbound:
     reply, for channels that can. `key` is that of the lane it is bound to, for what knows it; not stored.
     `conversation_name` is the chat's title on its medium, kept as a note of the conversation. `addressed` says that the
     medium itself names the agent in it, as by a mention, and `more_ms` for how long a part that follows is waited for.
-    `by_bot` says that no person wrote it; not stored.
+    `by_bot` says that no person wrote it; not stored. `files` is what came with it and can be fetched from its channel.
     """
 
     origin: Origin
@@ -166,6 +177,7 @@ class Inbound:
     addressed: bool = False
     more_ms: int = 0
     by_bot: bool = False
+    files: tuple[Attachment, ...] = ()
 
     @property
     def lane(self) -> Lane:
@@ -231,91 +243,6 @@ class StoredMessage:
     def text(self) -> str:
         """The searchable text."""
         return self.inbound.content.text
-
-
-ATTACHMENTS_MAX = 10
-"""Named of one message; more are counted."""
-
-_BYTES_MAX = 64_000
-_PLACES = ("", "data", "message", "event", "d")
-_LISTS = ("attachments", "files", "media")
-_SINGLE = ("document", "photo", "voice", "video", "audio", "animation", "sticker")
-_HINTS = tuple(f'"{key}"'.encode() for key in (*_LISTS, *_SINGLE))
-_NAMES = ("name", "file_name", "filename", "title")
-_REFS = ("url", "url_private", "file_id", "id", "ref")
-_KINDS = ("type", "mime_type", "content_type", "mimetype")
-
-
-@frozen
-class Attachment:
-    """One thing: what it is called, its media type, and where the channel keeps it; each "" when not said."""
-
-    name: str
-    kind: str = ""
-    ref: str = ""
-
-
-def described(content: Content) -> str:
-    """What came with a text, in one line that can end no label it stands in; "" for nothing that it does not name."""
-    text = content.text
-    things = [one for one in attachments_of(content) if not (one.ref and one.ref in text)]
-    names = [_described(one) for one in things[:ATTACHMENTS_MAX]]
-    more = f" and {len(things) - ATTACHMENTS_MAX} more" if len(things) > ATTACHMENTS_MAX else ""
-    return normalise("; ".join(names) + more)
-
-
-def in_words(content: Content) -> str:
-    """What a message says; of one without words what it brought."""
-    if content.text.strip():
-        return content.text
-    brought = described(content)
-    return f"(attached: {brought})" if brought else content.text
-
-
-def attached_to(messages: Iterable[StoredMessage]) -> tuple[tuple[int, str], ...]:
-    """What came with messages, by their ids; those that brought nothing are left out."""
-    return tuple((one.id, told) for one in messages if (told := described(one.inbound.content)))
-
-
-def _described(one: Attachment) -> str:
-    about = ", ".join(named_short(fact) for fact in (one.kind, one.ref) if fact)
-    return named_short(one.name) + (f" ({about})" if about else "")
-
-
-def attachments_of(content: Content) -> tuple[Attachment, ...]:
-    """What a payload says came with its text, as HTTP, Telegram, Discord and Slack write it; none of large ones."""
-    raw = content.payload
-    if len(raw) > _BYTES_MAX or not any(hint in raw for hint in _HINTS):
-        return ()
-    try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError):
-        return ()
-    return tuple(_found(body)) if isinstance(body, dict) else ()
-
-
-def _found(body: Mapping[str, object]) -> Iterator[Attachment]:
-    for place in _PLACES:
-        part = body.get(place) if place else body
-        if not isinstance(part, dict):
-            continue
-        for key in _LISTS:
-            listed = part.get(key)
-            if isinstance(listed, list):
-                yield from (_read(one, "file") for one in listed if isinstance(one, dict))
-        for key in _SINGLE:
-            one = part.get(key)
-            largest = one[-1] if isinstance(one, list) and one else one
-            if isinstance(largest, dict):
-                yield _read(largest, key)
-
-
-def _read(one: Mapping[str, object], what: str) -> Attachment:
-    return Attachment(_first(one, _NAMES) or what, _first(one, _KINDS), _first(one, _REFS))
-
-
-def _first(one: Mapping[str, object], keys: tuple[str, ...]) -> str:
-    return next((str(one[key]) for key in keys if isinstance(one.get(key), str | int) and one[key] != ""), "")
 
 
 EDITED = "edited"

@@ -38,6 +38,9 @@ reply
 part
     pending: take -> sending
     sending: confirm -> sent, retry -> pending, doubt -> pending
+file
+    waiting: keep -> kept, leave -> left
+    left: want -> waiting
 pairing
     pending: admit -> known, own -> owner
     known: own -> owner

@@ -8,6 +8,7 @@ from enum import StrEnum
 from keepsaid.domain import command, personality, prompt, slot
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.effects import Effect
+from keepsaid.domain.files import StoredFile
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.text.tokens import Calibration
@@ -190,7 +191,7 @@ class ClaimedBatch:
     `alone` says that it was in flight at two crashes in a row and runs with nothing beside it. `trace`
     is what an earlier attempt recorded of its context, `steered` what its recorded steps were shown beside it.
     Messages received before `late_before` (milliseconds UTC) are answered late, and marked. `around` is what is
-    asked in the lane, and what the messages refer to.
+    asked in the lane, and what the messages refer to; `files` came with its messages.
     """
 
     batch: StoredBatch
@@ -202,6 +203,7 @@ class ClaimedBatch:
     steered: tuple[Steered, ...] = ()
     late_before: int | None = None
     around: TurnInputs = TurnInputs()
+    files: tuple[StoredFile, ...] = ()
 
     @property
     def held(self) -> ResumableTurn:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from keepsaid.domain import commits, relay, route, session, slot, trust
+from keepsaid.domain.attachment import attached_to
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import Effect, OfTask, staged_in
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Injection
-from keepsaid.domain.message import attached_to
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.scene import PromptInputs

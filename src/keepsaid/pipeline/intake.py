@@ -10,7 +10,8 @@ from difflib import get_close_matches
 from functools import partial
 
 from keepsaid.domain import batch, commits, message, process
-from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Origin, ProviderMarks, attachments_of
+from keepsaid.domain.attachment import attachments_of
+from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Origin, ProviderMarks
 from keepsaid.errors import DiskReserve, InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.ports import runtime, store_views
 from keepsaid.text.normal import normalise

@@ -46,6 +46,10 @@ class Store(
         """Who may talk to the agent on channels that not everybody may use."""
 
     @property
+    def files(self) -> store_views.FileView:
+        """What came with messages."""
+
+    @property
     def reach(self) -> memory_maintenance.ReachView:
         """Everything that a request to forget reaches."""
 

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from keepsaid.domain import batch, commits, event, personality, receipt, relay, reply, retention, route, session, slot
 from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, Summary, TranscriptSpan
+from keepsaid.domain.files import PlacedFile, StoredFile
 from keepsaid.domain.message import Lane
 from keepsaid.domain.pairing import Pairing, PairingState
 from keepsaid.domain.schedule import RunOutput, Schedule, ScheduleRun
@@ -281,6 +282,22 @@ class PairingView(Protocol):
 
     async def recent_times(self, who: Identity, conversation: str, limit: int) -> Sequence[int]:
         """When somebody wrote in a conversation, the latest first, milliseconds UTC; without what was a loop."""
+
+
+class FileView(Protocol):
+    """Reads what came with messages; the commits of `domain/fetching.py` write it."""
+
+    async def next_due(self) -> int | None:
+        """When the next file is to be fetched; it may be one whose message is not routed yet. None for none."""
+
+    async def of_messages(self, message_ids: Sequence[int]) -> Sequence[StoredFile]:
+        """The files of some messages, in the order in which they came."""
+
+    async def placed(self, message_id: int, number: int) -> PlacedFile | None:
+        """One file, and where it was said."""
+
+    async def content(self, message_id: int, number: int, pieces_max: int) -> bytes:
+        """The bytes of a file, of so many pieces at most; nothing of one that is not kept."""
 
 
 class JournalView(Protocol):

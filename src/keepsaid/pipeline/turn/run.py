@@ -10,9 +10,10 @@ from functools import partial
 from typing import NamedTuple
 
 from keepsaid.domain import busy, commits, effects, receipt, turn
+from keepsaid.domain.attachment import described
 from keepsaid.domain.batch import Window
 from keepsaid.domain.ids import read
-from keepsaid.domain.message import StoredMessage, Trust, Trusted, described
+from keepsaid.domain.message import StoredMessage, Trust, Trusted
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall, answered_calls
 from keepsaid.domain.turn import ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError

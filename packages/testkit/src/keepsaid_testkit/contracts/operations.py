@@ -22,6 +22,7 @@ from keepsaid_testkit.contracts.crashes import SecondChanceContract, SplitContra
 from keepsaid_testkit.contracts.cursors import CursorContract
 from keepsaid_testkit.contracts.dropping import DropContract
 from keepsaid_testkit.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
+from keepsaid_testkit.contracts.files import FileContract
 from keepsaid_testkit.contracts.forgetting import ForgettingContract, NamesContract, ReachContract
 from keepsaid_testkit.contracts.intake import DueContract, IntakeContract, ReplyLaneContract, WindowContract
 from keepsaid_testkit.contracts.journal import DeliveryContract, JournalViewContract, SubscribeContract
@@ -141,9 +142,10 @@ TASKS: tuple[type, ...] = (
     ApprovalContract,
     PairingContract,
     CursorContract,
+    FileContract,
     LateEditContract,
 )
-"""Those of tasks, of who may talk, of how far channels were read, and of late edits."""
+"""Those of tasks, of who may talk, of how far channels were read, of files, and of late edits."""
 
 SCHEDULES: tuple[type, ...] = (ScheduleContract, RunContract, OutputContract)
 """Those of schedules."""
@@ -174,6 +176,7 @@ __all__ = [
     "FailingContract",
     "FeedbackContract",
     "FenceContract",
+    "FileContract",
     "FindingContract",
     "FindingPruningContract",
     "ForgettingContract",

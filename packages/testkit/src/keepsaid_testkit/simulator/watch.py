@@ -22,7 +22,7 @@ from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview
 from keepsaid.errors import StoreFull
 from keepsaid.ports.memory_maintenance import ForgettingView, ReachView
 from keepsaid.ports.store import Store
-from keepsaid.ports.store_views import JournalView, PairingView, R, ScheduleView, TaskView
+from keepsaid.ports.store_views import FileView, JournalView, PairingView, R, ScheduleView, TaskView
 from keepsaid_testkit.simulator.ears import note
 from keepsaid_testkit.simulator.ledger import RunRecord
 from keepsaid_testkit.simulator.loop import Killed, SimulatedLife
@@ -52,6 +52,11 @@ class _Retention:
     def forgettings(self) -> ForgettingView:
         """Requests to forget."""
         return self.store.forgettings
+
+    @property
+    def files(self) -> FileView:
+        """What came with messages."""
+        return self.store.files
 
     @property
     def pairings(self) -> PairingView:

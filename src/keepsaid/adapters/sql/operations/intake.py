@@ -14,6 +14,7 @@ from keepsaid.adapters.sql.tombstones import seal
 from keepsaid.domain import strand, views
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, IntakeResult, Receive, Received
+from keepsaid.domain.files import FileState
 from keepsaid.domain.message import Lane
 from keepsaid.errors import StoreError
 from keepsaid.text.references import MessageText
@@ -278,6 +279,7 @@ class MessageInserter:
         write_rows(db, SQL["keep_messages"], rows)
         write_rows(db, SQL["keep_marks"], marks)
         write_rows(db, SQL["keep_addressed"], [(one.arrival.id,) for one in fresh if one.arrival.inbound.addressed])
+        write_rows(db, SQL["keep_files"], [row for one in fresh if one.arrival.inbound.files for row in _files(one)])
         for counted in Counter(lane.channel for lane, gain in gains.items() for _ in gain).items():
             db.post(SQL["heard"], counted)
         # the keys of new messages; one whose id the index has passed goes into the index at once
@@ -356,6 +358,14 @@ class MessageInserter:
         self._until = max(self._until, until)
         self._tail.clear()
         self._fold_soon = False
+
+
+def _files(commit: Receive) -> list[Row]:
+    """The rows of what came with a message and can be fetched."""
+    arrival, state = commit.arrival, str(FileState.WAITING)
+    return [
+        (arrival.id, n, state, one.name, one.kind, one.size, one.ref) for n, one in enumerate(arrival.inbound.files, 1)
+    ]
 
 
 def _receipt(arrival_id: int, known: dict[int, Received], stored: dict[int, Received]) -> Received:

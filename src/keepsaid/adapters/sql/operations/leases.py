@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from keepsaid.adapters.sql.operations import collection, routing, rows, tasks
+from keepsaid.adapters.sql.operations import collection, files, routing, rows, tasks
 from keepsaid.adapters.sql.operations.journal import write_facts, write_facts_grouped
 from keepsaid.adapters.sql.operations.outbox import keep_notices
 from keepsaid.adapters.sql.operations.routing import abandon, refresh_ready
@@ -345,5 +345,7 @@ def requeue(db: SqlSession, commit: commits.Requeue) -> bool:
         return False
     for batch_id, before in [(commit.batch_id, row[0]), *every(db, LEASES["parked_with"], (commit.batch_id,))]:
         db.post(LEASES["requeue"], (batch_id, move("batch", before, "requeue"), commit.at, commit.reason))
+        if before == "dropped":
+            files.want(db, batch_id)
     refresh_ready(db, row[1])
     return True

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from keepsaid.adapters.sql.operations import (
     collection,
     cursors,
+    files,
     journal,
     leases,
     outbox,
@@ -31,6 +32,7 @@ from keepsaid.domain import (
     commits,
     compaction,
     event,
+    fetching,
     forgetting,
     line,
     process,
@@ -69,6 +71,11 @@ _COMMITS: Mapping[type, ApplyOne] = {
     people.LetIn: pairing.let_in,
     people.ShutOut: pairing.shut_out,
     line.MoveCursors: cursors.move,
+    fetching.TakeFiles: files.take,
+    fetching.KeepPiece: files.keep_piece,
+    fetching.KeepFile: files.keep,
+    fetching.LeaveFile: files.leave,
+    fetching.PutOffFile: files.put_off,
     compaction.Summarise: lane_sessions.summarise,
     compaction.CutContext: lane_sessions.cut,
     compaction.SummaryFailed: lane_sessions.summary_failed,
@@ -158,6 +165,7 @@ class SqlLanes(SqlView):
         self.journal = journal.SqlJournal(readers, self._committed)
         self.schedules = SqlSchedules(readers)
         self.pairings = pairing.SqlPairings(readers)
+        self.files = files.SqlFiles(readers)
 
     # BufferView, MarksView
     due = reads(views.due)

@@ -6,14 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from keepsaid.adapters.sql.operations import collection, leases, modes, outbox, routing, rows, sessions, turns
+from keepsaid.adapters.sql.operations import collection, files, leases, modes, outbox, routing, rows, sessions, turns
 from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only, scalar
 from keepsaid.domain import personality, prompt, session, states
 from keepsaid.domain import views as domain
+from keepsaid.domain.attachment import in_words
 from keepsaid.domain.batch import HELD_AFTER, DueLane, StoredBatch, WaitingGroup, shared
 from keepsaid.domain.context import Summary
+from keepsaid.domain.files import StoredFile
 from keepsaid.domain.memory import OWNER, chat_of
-from keepsaid.domain.message import EDITED, SYSTEM, TERMINAL, Lane, Origin, StoredMessage, Trust, in_words
+from keepsaid.domain.message import EDITED, SYSTEM, TERMINAL, Lane, Origin, StoredMessage, Trust
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.retention import Backlog
 from keepsaid.domain.turn import SILENT, ClaimedBatch, Lease, ReplyTarget, TurnInputs, Usage
@@ -260,11 +262,16 @@ def claimed(db: SqlSession, lease: Lease) -> ClaimedBatch | None:
     messages = rows.messages_of(db, batch.id)
     if not lease.continued:
         around = read_turn_inputs(db, batch.lane, messages)
-        return ClaimedBatch(batch, turn_id, messages, (), lease.alone, around=around)
+        return ClaimedBatch(batch, turn_id, messages, (), lease.alone, around=around, files=_files(db, messages))
     steps = tuple(map(rows.step, every(db, leases.CLAIMS["steps"], (turn_id,))))
     trace, joined = rows.trace(db, turn_id), routing.list_steered(db, turn_id)
     claimed = ClaimedBatch(batch, turn_id, messages, steps, lease.alone, trace, joined)
-    return replace(claimed, around=read_turn_inputs(db, batch.lane, claimed.all_messages))
+    around = read_turn_inputs(db, batch.lane, claimed.all_messages)
+    return replace(claimed, around=around, files=_files(db, messages))
+
+
+def _files(db: SqlSession, messages: Sequence[StoredMessage]) -> tuple[StoredFile, ...]:
+    return files.of_messages(db, [message.id for message in messages])
 
 
 _EXPIRED_MAX = 100

@@ -132,5 +132,8 @@ INSERT INTO lane_mark (lane_id, number, message_id) VALUES /*rows*/
 -- name: keep_addressed
 INSERT INTO addressed (message_id) VALUES /*rows*/
 
+-- name: keep_files
+INSERT INTO file (message_id, n, state, name, kind, size, ref) VALUES /*rows*/
+
 -- name: keep_placed
 INSERT INTO placed (message_id, reason) VALUES (?, ?)

@@ -1,0 +1,89 @@
+"""Fetching: files leave their channel for the store, each under a lease.
+
+A file is fetched after its message is stored and routed; of what was dropped, nothing is. Its bytes are written in
+pieces, each a commit of its own, so that a large file holds up no message (spec: channels, C14).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.message import Attachment
+from keepsaid.values import frozen
+
+PIECE_BYTES = 262_144
+"""Bytes of a piece: so much is written in a few milliseconds."""
+
+
+class FileLease(NamedTuple):
+    """The right to fetch a file, under its fence."""
+
+    message_id: int
+    number: int
+    fence: int
+
+
+@frozen
+class FileJob:
+    """A file to be fetched: whose message it came with, where its channel has it, and how often it was tried."""
+
+    lease: FileLease
+    channel: str
+    account: str
+    conversation: str
+    attachment: Attachment
+    tries: int
+
+
+@frozen
+class TakeFiles(Commit[tuple[FileJob, ...]]):
+    """Take files to fetch, of messages that are routed; those of dropped messages are left.
+
+    What is taken is due again at `until`, for whoever looks then: its fence tells the two apart.
+    """
+
+    limit: int
+    at: int
+    until: int
+
+
+@frozen
+class KeepPiece(Commit[bool]):
+    """Keep the `n`-th piece of a file, from 0; refused (False) with an old fence or when its message is gone."""
+
+    lease: FileLease
+    n: int
+    content: bytes
+
+
+@frozen
+class KeepFile(Commit[bool]):
+    """All pieces of a file are there. What is said in it is added to the text of its message.
+
+    Refused (False) with an old fence, or when its message is gone or forgotten.
+    """
+
+    lease: FileLease
+    pieces: int
+    kind: str
+    size: int
+    words: str = ""
+    reason: str = ""
+
+
+@frozen
+class LeaveFile(Commit[bool]):
+    """A file is not kept, for a reason; its pieces go. Refused (False) with an old fence."""
+
+    lease: FileLease
+    reason: str
+
+
+@frozen
+class PutOffFile(Commit[bool]):
+    """A file could not be fetched now and is due again at `until`; refused (False) with an old fence."""
+
+    lease: FileLease
+    until: int
+    reason: str
