@@ -29,6 +29,8 @@ KeepsaidError
 ├── ToolError               a tool refused; the model gets it
 ├── ExtensionError          an extension cannot be let in, or asked for what is not its
 ├── ChannelError            the provider of a channel refuses the account, or cannot be reached
+├── FileRefused             a file is not fetched from its channel, and trying again cannot help
+│   └── FileUnavailable     it cannot be fetched now; trying again can help
 ├── TaskImpossible          a task asks for a skill or a tool that is not there
 ├── EmbedderError           no vectors can be made; search goes on by words
 └── ModelError              a model call failed
@@ -289,6 +291,22 @@ class ChannelError(KeepsaidError):
     code = "KS-CHN"
     safe = "Nothing was changed."
     hint = "keepsaid channel ls"
+
+
+class FileRefused(KeepsaidError):
+    """A file is not fetched from its channel: it is gone, too large, or not there for us; trying again cannot help."""
+
+    code = "KS-FILE"
+    safe = "The message it came with is kept."
+    hint = "keepsaid inbox ls"
+
+
+class FileUnavailable(FileRefused):
+    """A file cannot be fetched now; trying again can help, after `retry_after_s` seconds where the provider says so."""
+
+    def __init__(self, what: str, retry_after_s: float | None = None) -> None:
+        super().__init__(what)
+        self.retry_after_s = retry_after_s
 
 
 class TaskImpossible(KeepsaidError):

@@ -39,6 +39,7 @@ DESIGN: dict[str, dict[str, set[str]]] = {
     "life": {},
     "part": {},
     "pairing": {},
+    "file": {},
     "collection": {},
     "forgetting": {},
     "slot": {},
@@ -57,6 +58,7 @@ DESIGN: dict[str, dict[str, set[str]]] = {
 ADDED: dict[str, dict[str, set[str]]] = {
     "part": {"pending": {"sending"}, "sending": {"sent", "pending"}},
     "pairing": {"pending": {"known", "owner"}, "known": {"owner"}, "owner": {"known"}},
+    "file": {"waiting": {"kept", "left"}, "left": {"waiting"}},
     "schedule": {
         "active": {"paused", "disabled", "done", "cancelled"},
         "paused": {"active", "cancelled"},
@@ -115,6 +117,7 @@ ENDS = {
     "reply": {"sent", "not_deliverable"},
     "part": {"sent"},
     "pairing": set[str](),
+    "file": {"kept"},
     "delivery": {"done", "dismissed"},
     "session": {"ended"},
     "collection": set[str](),
@@ -201,6 +204,7 @@ VERBS = {
         ("known", "own"): "owner",
         ("owner", "admit"): "known",
     },
+    "file": {("waiting", "keep"): "kept", ("waiting", "leave"): "left", ("left", "want"): "waiting"},
     "session": {
         ("active", "sleep"): "sleeping",
         ("sleeping", "wake"): "active",

@@ -195,8 +195,9 @@ class AgentBuilder:
         terms = config.sessions.terms(), config.slots.terms()
         again = config.memory.history_blocks, config.memory.reinject_turns
         last = config.schedules.timezone, config.turns.prepare_s
+        seen = config.files.wait_s, config.models.pictures
         here = config.table(), windows, models.budget_of(config), limits
-        settings = PipelineSettings(*here, busy, stale, *terms, *again, *last)
+        settings = PipelineSettings(*here, busy, stale, *terms, *again, *last, *seen)
         return runner.MessagePipeline(operations, self._build_deps(), settings, *self.system)
 
     def _build_deps(self) -> AgentDeps:

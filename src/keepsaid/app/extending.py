@@ -17,6 +17,7 @@ from keepsaid.config import Config, Home
 from keepsaid.config.channels import ChannelConfig
 from keepsaid.config.services import ExtensionConfig
 from keepsaid.domain import commits, event, message, process, reply
+from keepsaid.domain.files import fitting
 from keepsaid.domain.line import Cursor, MoveCursors
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.route import Notify, TaskKind, WorkTerms
@@ -128,6 +129,7 @@ class ExtensionHost:
             addressed=incoming.addressed,
             more_ms=incoming.more_ms,
             by_bot=incoming.by_bot,
+            files=fitting(incoming.files),
         )
 
     async def receive_all(self, channel: str, incoming: Sequence[Incoming]) -> None:

@@ -15,7 +15,7 @@ from keepsaid.adapters.models.choose import Punctual
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.connection import FileWatch
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds
-from keepsaid.app import agent, channels, extending, memory, models, redaction, services
+from keepsaid.app import agent, channels, extending, files, memory, models, redaction, services
 from keepsaid.app.backups import backups_of
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.services import Services, forgetter_of
@@ -34,6 +34,7 @@ from keepsaid.memory.injection import LEG_SHARE
 from keepsaid.memory.recording import KEPT_MAX, RECORDED_MAX
 from keepsaid.memory.summaries import COPIED_MAX
 from keepsaid.pipeline.admission import Admission
+from keepsaid.pipeline.fetching import FetchDeps, FileFetcher
 from keepsaid.pipeline.intake import DiskSpaceGuard, IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
 from keepsaid.pipeline.outbox import OutboxSender
@@ -139,7 +140,7 @@ class Instance:
             self._early.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter
         )
         self.toolbox = channels.Toolbox(channels.servers_of(home, config, clock))
-        told, offered = self._previews(), (outside.tools, self._contributions(), self.toolbox)
+        told, offered = Previews(self.hub, self.channels, clock), (outside.tools, self._contributions(), self.toolbox)
         shared = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence
         builder = agent.AgentBuilder(home, config, stores, answers, have, system, told, offered, *shared)
         self.flow = builder.flow()
@@ -221,8 +222,10 @@ class Instance:
     def _active_extensions(self) -> Sequence[loaded.LoadedExtension]:
         return self.extending.lifecycle.active
 
-    def _previews(self) -> Previews:
-        return Previews(self.hub, self.channels, self.clock)
+    @cached_property
+    def fetcher(self) -> FileFetcher:
+        deps = FetchDeps(self.operations, self.clock, self.flow.hints.files, lambda: self.reserve.reached)
+        return files.fetcher_of(self.config, deps, self.channels, self._active_extensions)
 
     def _contributions(self) -> contributions.ExtensionContributions:
         return contributions.ExtensionContributions(
@@ -241,7 +244,8 @@ class Instance:
         )
         stages = self.collecting.stages
         self.lines = LineBoard(self.operations, self.clock, partial(write_lines, self.home))
-        parts = Parts(self.config, memory_tools, stages, ours, self.clock, self.home.state, self.lines)
+        last = self.clock, self.home.state, self.lines, self.operations.files
+        parts = Parts(self.config, memory_tools, stages, ours, *last)
         return extending.ExtensionService(self.home, found, host, self.redactor, parts)
 
     async def receive(self, inbound: message.Inbound) -> commits.Received:
@@ -325,6 +329,7 @@ class Instance:
         return [
             loop("record", self._record, self.flow.hints.record, vital=False),
             loop("forget", self.forgetter.work, self.forgetting, poll_ms=_FORGET_MS, vital=False),
+            loop("fetch", self.fetcher.work, self.flow.hints.files, vital=False),
             loop("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
             *self._memory_loops(),
             *self.telling.leading_stages(),
@@ -386,6 +391,7 @@ class Instance:
             stop_s = 0.0 if self.failure else self.config.turns.shutdown_timeout_s
             running, self._supervisor = self._supervisor, None
             await self.extending.listeners.end()
+            await self.fetcher.stop()
             await self.telling.stop()
             await self.scheduling.stop()
             await asyncio.gather(running.stop(stop_s), self.working.stop(stop_s))

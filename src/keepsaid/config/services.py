@@ -72,6 +72,31 @@ class TargetConfig(ConfigSection):
         return Target(lane, direct=self.direct or self.channel == message.TERMINAL)
 
 
+class FilesConfig(ConfigSection):
+    """What comes with messages: pictures, voice notes, documents."""
+
+    fetch: bool = True
+    """Whether it is downloaded from its channel once the message is stored and routed, and kept as long as the message
+    (`buffer.retention_days`). Without, it is named alone."""
+    bytes_max: int = Field(20_000_000, ge=1_000, le=100_000_000)
+    """Bytes of the largest file that is fetched."""
+    timeout_s: float = Field(60.0, gt=0, le=600)
+    """Seconds one download may take."""
+    wait_s: float = Field(10.0, ge=0, le=300)
+    """Seconds a turn waits for what came with its messages; then it goes on with their names."""
+    transcriber: str = Field("auto", pattern=r"^(auto|none|endpoint|ext/[a-z][a-z0-9_-]{0,39})$")
+    """Who writes down what is said in voice notes. auto: the first extension that can; endpoint: an OpenAI-compatible
+    one; ext/ID: that extension; none: nobody."""
+    transcriber_url: str = "https://api.openai.com/v1"
+    """Where an endpoint is."""
+    transcriber_model: str = "whisper-1"
+    """Its model."""
+    transcriber_key: SecretStr | None = None
+    """Its key."""
+    transcriber_timeout_s: float = Field(60.0, gt=0, le=600)
+    """Seconds that writing down one recording may take."""
+
+
 class RepliesConfig(ConfigSection):
     """Replies on their way out."""
 

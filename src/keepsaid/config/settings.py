@@ -44,6 +44,8 @@ class ModelsConfig(ConfigSection):
     """Calls of the model at the same time; more wait for a place."""
     outage_s: float = Field(900.0, ge=0)
     """How long an outage of the provider is waited out before a message is given up."""
+    pictures: bool = True
+    """Whether the model is shown pictures that came with messages. One that refuses them is asked without."""
 
 
 class BufferConfig(ConfigSection):
@@ -241,6 +243,7 @@ class Config(BaseModel):
     server: services.ServerConfig = services.ServerConfig()
     runtime: services.RuntimeConfig = services.RuntimeConfig()
     replies: services.RepliesConfig = services.RepliesConfig()
+    files: services.FilesConfig = services.FilesConfig()
     redaction: RedactionConfig = RedactionConfig()
     log: LogConfig = LogConfig()
     extensions: dict[str, services.ExtensionConfig] = Field(default_factory=dict)

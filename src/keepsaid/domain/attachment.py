@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from keepsaid.domain.message import Attachment, Content, StoredMessage
+from keepsaid.domain.message import Attachment, Content
 from keepsaid.text.normal import named_short, normalise
 
 ATTACHMENTS_MAX = 10
@@ -36,11 +36,6 @@ def in_words(content: Content) -> str:
         return content.text
     brought = described(content)
     return f"(attached: {brought})" if brought else content.text
-
-
-def attached_to(messages: Iterable[StoredMessage]) -> tuple[tuple[int, str], ...]:
-    """What came with messages, by their ids; those that brought nothing are left out."""
-    return tuple((one.id, told) for one in messages if (told := described(one.inbound.content)))
 
 
 def _described(one: Attachment) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import field
 from enum import StrEnum
 
 from keepsaid.domain.attachment import described
@@ -92,7 +93,7 @@ class Picture:
 
     name: str
     kind: str
-    content: bytes
+    content: bytes = field(repr=False)
 
 
 def with_words(message: StoredMessage, files: Sequence[StoredFile]) -> str:

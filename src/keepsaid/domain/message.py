@@ -272,8 +272,8 @@ class MediaMessage:
     """A message as its medium tells it.
 
     `delivery` names this delivery: the same again is the same message. `topic` and `reply_to` say where it stands;
-    what is attached is named in the text, never fetched. `conversation_name` is the title of the chat. `by_bot` says
-    that a bot said it.
+    what is attached is named in the text, and those of it that are files in `files` too. `conversation_name` is the
+    title of the chat. `by_bot` says that a bot said it.
     """
 
     conversation: str
@@ -288,6 +288,7 @@ class MediaMessage:
     event: str = ""
     conversation_name: str = ""
     by_bot: bool = False
+    files: tuple[Attachment, ...] = ()
 
 
 def is_forwarded(text: str) -> bool:

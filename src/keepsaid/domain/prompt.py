@@ -9,6 +9,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
 
+from keepsaid.domain.files import Picture
 from keepsaid.domain.message import Trust
 from keepsaid.values import frozen
 
@@ -39,6 +40,7 @@ class Record:
     `ref` names the message that a user's record of a running turn shows, such as `message:17`. `attached` says by name
     and reference what came with the words, "" for nothing. `trust` is that of the text: of a message its sender's,
     of an answer that of its turn when it was given, of an output what its tool declares; None where none is stored.
+    `pictures` are shown beside its text, and not stored with it.
     """
 
     role: Role
@@ -49,6 +51,7 @@ class Record:
     ref: str = ""
     attached: str = ""
     trust: Trust | None = field(default=None, compare=False, repr=False)
+    pictures: tuple[Picture, ...] = ()
 
     @property
     def chars(self) -> int:
@@ -80,7 +83,8 @@ class Prompt:
     `system`, `summary`, `session_summary` and `history` stay as they are from turn to turn, and are only appended
     to. `status`, `recalled`, `extra`, `quoted` and `user` belong to this turn alone: they are handed over apart, so
     that they can never be stored. `summary` covers the lane before `history`, `session_summary`
-    the other lanes of the conversation, `extra` is what extensions add below memory.
+    the other lanes of the conversation, `extra` is what extensions add below memory. `pictures` came with the new
+    messages.
     """
 
     system: str
@@ -94,6 +98,7 @@ class Prompt:
     extra: str = ""
     order: MemoryPlacement = MemoryPlacement.STABLE
     session_summary: str = ""
+    pictures: tuple[Picture, ...] = ()
 
     @property
     def chars(self) -> int:
@@ -107,14 +112,14 @@ class Prompt:
         recalled = _said("memory", self.recalled)
         recent = tuple(("recent", record) for record in self.history)
         now, extra = _said("status", self.status), _said("extensions", self.extra)
-        asked = (*_said("quoted", self.quoted), *_said("message", self.user))
+        asked = (*_said("quoted", self.quoted), *_said("message", self.user, self.pictures))
         if self.order is MemoryPlacement.SEED003:
             return (*stands, *recalled, *recent, *now, *extra, *asked)
         return (*stands, *recent, *now, *recalled, *extra, *asked)
 
 
-def _said(name: str, text: str) -> tuple[tuple[str, Record], ...]:
-    return ((name, Record(Role.USER, text)),) if text else ()
+def _said(name: str, text: str, pictures: tuple[Picture, ...] = ()) -> tuple[tuple[str, Record], ...]:
+    return ((name, Record(Role.USER, text, pictures=pictures)),) if text else ()
 
 
 @frozen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keepsaid.domain import context, effects, memory, message
+from keepsaid.domain.files import Picture
 from keepsaid.domain.personality import BUILT_IN, Personality, Skills
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.turn import ClaimedBatch, Focus
@@ -92,7 +93,7 @@ class TurnContext:
 class PromptInputs:
     """A turn's messages, its lane's summary and records, what came to mind, and what surrounds them.
 
-    `left_out` names the parts that were not ready in time, each with its time limit.
+    `left_out` names the parts that were not ready in time, each with its time limit; `pictures` came with the messages.
     """
 
     claimed: ClaimedBatch
@@ -102,3 +103,4 @@ class PromptInputs:
     turn: TurnContext = TurnContext()
     attention: Attention = Attention()
     left_out: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()

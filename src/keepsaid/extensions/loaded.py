@@ -17,7 +17,7 @@ from keepsaid.extensions import discovery, provided
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import Provided
 from keepsaid.ports import memory_store, model
-from keepsaid.ports.extension import DescribedAgent
+from keepsaid.ports.extension import DescribedAgent, TranscriberProvider
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
@@ -262,6 +262,32 @@ def _fits(vector: bytes, dimension: int) -> bool:
     if not isinstance(vector, bytes) or len(vector) != dimension * _NUMBER_BYTES:
         return False
     return _LEAST < sum(number * number for number in memoryview(vector).cast("f")) < _MOST
+
+
+class ExtensionTranscriber:
+    """Transcriber of an extension: of the one with the id, or of the first that has one."""
+
+    def __init__(self, id_: str, active: Active) -> None:
+        self._id = id_
+        self._active = active
+        self.name = f"{LENT}{id_}" if id_ else "the transcriber of an extension"
+
+    async def transcribe(self, recording: model.Recording) -> str:
+        """The words; "" where no extension can say. Raises a ModelError."""
+        if (found := self._provider()) is None:
+            if self._id:
+                raise ModelUnavailable(f"the extension {self._id} is not up, or has no transcriber")
+            return ""
+        try:
+            return str(await found.transcriber().transcribe(recording))
+        except ModelError:
+            raise
+        except Exception as error:  # guard: extension - the recording is kept, and its words are not known
+            raise ModelMalformed(f"the transcriber failed ({type(error).__name__})") from error
+
+    def _provider(self) -> TranscriberProvider | None:
+        wanted = (one for one in self._active() if self._id in ("", one.id))
+        return next((one.provided.transcriber for one in wanted if one.provided.transcriber is not None), None)
 
 
 class ExtensionExtractor:

@@ -200,7 +200,19 @@ def _arguments(method: Callable[..., Any], name: str) -> Any:
 
 
 FILE = "manifest.yaml"
-Kind = Literal["channel", "streaming", "hook", "tool", "context", "schedule", "agent", "embedder", "extractor", "setup"]
+Kind = Literal[
+    "channel",
+    "streaming",
+    "hook",
+    "tool",
+    "context",
+    "schedule",
+    "agent",
+    "embedder",
+    "extractor",
+    "transcriber",
+    "setup",
+]
 """What an extension may provide; each is a Protocol in `ports`."""
 
 _CHARS_MAX = 256_000

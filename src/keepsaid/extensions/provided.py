@@ -187,6 +187,7 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     "agent": (extension.AgentProvider,),
     "embedder": (extension.EmbedderProvider,),
     "extractor": (extension.ExtractorProvider,),
+    "transcriber": (extension.TranscriberProvider,),
     "setup": (extension.SetupProvider,),
 }
 
@@ -208,6 +209,22 @@ class OutwardChannel:
         """Do nothing: the extension closes what it holds when it is stopped."""
 
 
+class OutwardFileChannel(OutwardChannel):
+    """The channel of a provider that fetches what is attached to messages, too."""
+
+    def __init__(self, name: str, provider: extension.ChannelProvider, files: channel.FileChannel) -> None:
+        super().__init__(name, provider)
+        self.fetch = files.fetch
+
+
+def outward_channel(name: str, provider: extension.ChannelProvider) -> OutwardChannel:
+    """The channel of an extension, with what it can do beside sending."""
+    made: object = provider
+    if isinstance(made, channel.FileChannel):
+        return OutwardFileChannel(name, provider, made)
+    return OutwardChannel(name, provider)
+
+
 @frozen
 class Provided:
     """What one extension provides: `turn_tools` makes tools for a turn, `says` are texts for prompts, with marks."""
@@ -224,6 +241,7 @@ class Provided:
     agent: extension.Agent | None = None
     embedder: extension.EmbedderProvider | None = None
     extractor: extension.ExtractorProvider | None = None
+    transcriber: extension.TranscriberProvider | None = None
 
 
 def provided_by(made: Any, manifest: Manifest, agent: extension.Agent | None) -> Provided:
@@ -239,7 +257,7 @@ def provided_by(made: Any, manifest: Manifest, agent: extension.Agent | None) ->
     _check_kinds(made, manifest, {"tool": bool(tools), "context": bool(says), "agent": agent is not None})
     channels: dict[str, channel.Channel] = dict(made.channels()) if isinstance(made, extension.ChannelsProvider) else {}
     if isinstance(made, extension.ChannelProvider):
-        channels[manifest.id] = OutwardChannel(manifest.id, made)
+        channels[manifest.id] = outward_channel(manifest.id, made)
     return Provided(
         channels,
         made.hooks() if isinstance(made, extension.HookProvider) else {},
@@ -253,6 +271,7 @@ def provided_by(made: Any, manifest: Manifest, agent: extension.Agent | None) ->
         agent,
         _if_is(made, extension.EmbedderProvider),
         _if_is(made, extension.ExtractorProvider),
+        _if_is(made, extension.TranscriberProvider),
     )
 
 

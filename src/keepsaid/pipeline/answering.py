@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from keepsaid.domain import commits, relay, route, session, slot, trust
-from keepsaid.domain.attachment import attached_to
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.context import LaneTail
@@ -21,7 +20,7 @@ from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Outcome, Recent, Usage
 from keepsaid.errors import LeaseLost, MessageDamaged
-from keepsaid.pipeline.prompt import attention, layers
+from keepsaid.pipeline.prompt import attention, brought, layers
 from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, Sources, assemble, measured, tools_of
 from keepsaid.pipeline.prompt.guard import Fitting, Guard, chosen, merge_retry_trace, recorded, shown_at, trace_of
 from keepsaid.pipeline.routing import RoutingRules
@@ -64,7 +63,8 @@ class PipelineSettings:
 
     `history_blocks` is how many of a lane's last memory blocks are shown again, `reinject_turns` for how many turns an
     injected memory is not injected again, `zone` the time zone of schedules that name none. Parts of the prompt that
-    are not ready after `prepare_s` seconds are left out.
+    are not ready after `prepare_s` seconds are left out, files that are not there after `files_wait_s` named alone.
+    `pictures` says that the model takes them.
     """
 
     routes: route.Routes
@@ -79,6 +79,8 @@ class PipelineSettings:
     reinject_turns: int = 0
     zone: str = "UTC"
     prepare_s: float = 5.0
+    files_wait_s: float = 10.0
+    pictures: bool = True
 
     @property
     def routing(self) -> RoutingRules:
@@ -117,6 +119,7 @@ class Answering:
             await self.commit(whole, executed.with_answer(Outcome("", (), Usage(), NO_MODEL, silent=silent)))
             return
         self.agent.progress.tell(claimed.all_messages, channel.TurnProgress("began"))
+        claimed = await brought.await_files(self.store.files, self.clock, claimed, self.settings.files_wait_s)
         matcher = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, matcher, begins_anew=executed.begins_anew)
         lasting = () if claimed.around.incognito else conversation.set_personality(claimed)
@@ -197,7 +200,9 @@ class Answering:
             ids = {"turn": claimed.turn_id, "batch": claimed.batch.id}
             _turn_log.warning("the turn goes on without: %s", "; ".join(left_out), extra=ids)
         given = injection or memory.value
-        return PromptInputs(claimed, await tail, given, parts.standing, parts.turn_context(now), left_out=left_out)
+        seen = await brought.pictures_of(self.store.files, claimed) if self.settings.pictures else ()
+        context = parts.standing, parts.turn_context(now)
+        return PromptInputs(claimed, await tail, given, *context, left_out=left_out, pictures=seen)
 
     async def _tail(self, reading: Awaitable[LaneTail]) -> LaneTail:
         tail = await reading
@@ -225,7 +230,7 @@ class Answering:
             url, reply_to = address(claimed.all_messages)
             text = attention.with_late_notice(outcome.reply, claimed, self._stale_ms(claimed), now)
             reply = ReplyDraft(self.ids.next(), text, url=url, reply_to=reply_to)
-        outcome = replace(outcome, attached=attached_to(claimed.messages))
+        outcome = replace(outcome, attached=brought.attached_to(claimed))
         steered = tuple(one.batch_id for one in claimed.steered)
         settled = commits.TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
         settled = replace(settled, inactive_ms=self.settings.sessions.inactive_ms, steady=self.clock.steady_ms())

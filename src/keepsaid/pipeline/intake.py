@@ -224,7 +224,7 @@ class MessageIntake:
             near = get_close_matches(origin.channel, self.windows, 1)
             known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(self.windows))}"
             raise UnknownChannel(f"there is no channel {origin.channel!r}; {known}")
-        if not content.text.strip() and not content.event and not attachments_of(content):
+        if not content.text.strip() and not content.event and not inbound.files and not attachments_of(content):
             raise InputError("the message is empty: it has no text, has no attachment, and is not an event")
         if len(content.payload) > limits.payload_bytes_max:
             raise TooLarge(f"the payload has {len(content.payload):,} bytes; {limits.payload_bytes_max:,} are allowed")

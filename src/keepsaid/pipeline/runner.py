@@ -48,6 +48,8 @@ class MessagePipeline:
         received = await intake.receive(inbound)
         runtime.point("receive.after")
         self.hints.route.set()
+        if inbound.files:
+            self.hints.files.set()
         return received
 
     async def route(self) -> int | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Final, Literal, Protocol, runtime_checkable
 
 from keepsaid.domain.line import Cursor, LineState
-from keepsaid.domain.message import Inbound, Lane, StoredMessage
+from keepsaid.domain.message import Attachment, Inbound, Lane, StoredMessage
 from keepsaid.domain.reply import Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
 from keepsaid.values import frozen
@@ -72,6 +72,18 @@ class PreviewChannel(Protocol):
         """
 
 
+@runtime_checkable
+class FileChannel(Protocol):
+    """A channel whose medium keeps what is attached to messages, and hands it out later."""
+
+    def fetch(self, account: str, file: Attachment) -> AsyncGenerator[bytes, None]:
+        """The bytes of a file, in pieces of any size, as they come.
+
+        It connects to its provider's servers alone, and follows no redirect. Raises FileUnavailable where trying again
+        can help, FileRefused where it cannot.
+        """
+
+
 class Hook(Protocol):
     """A channel that others call: it proves who called and reads what they sent."""
 
@@ -105,6 +117,7 @@ class Incoming:
     or bot that heard it, `event` what kind of event it is, "" for talk. `addressed` says that the medium itself names
     the agent in it, as by a mention; `more_ms` for how long a part that may follow is waited for, milliseconds.
     `by_bot` says that another bot said it: it is taken in only where the settings of the channel say so (`bots`).
+    `files` is what came with it and the channel can fetch (`FileChannel`).
     """
 
     text: str
@@ -123,6 +136,7 @@ class Incoming:
     addressed: bool = False
     more_ms: int = 0
     by_bot: bool = False
+    files: tuple[Attachment, ...] = ()
 
 
 @frozen

@@ -257,6 +257,14 @@ class ExtractorProvider(Protocol):
 
 
 @runtime_checkable
+class TranscriberProvider(Protocol):
+    """Writes down what is said in voice notes."""
+
+    def transcriber(self) -> model.Transcriber:
+        """The transcriber, made ready in `start`."""
+
+
+@runtime_checkable
 class ScheduleProvider(Protocol):
     """Is called when a schedule of its manifest is due; a method marked `@schedule` is called instead of this."""
 

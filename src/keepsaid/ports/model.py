@@ -129,6 +129,26 @@ class Extractor(Protocol):
 
 
 @frozen
+class Recording:
+    """A voice note or another recording: its bytes, its media type, and its name."""
+
+    content: bytes
+    kind: str
+    name: str
+
+
+class Transcriber(Protocol):
+    """Writes down what is said in recordings."""
+
+    @property
+    def name(self) -> str:
+        """Which it is."""
+
+    async def transcribe(self, recording: Recording) -> str:
+        """The words, "" where nothing is said. Raises a ModelError for none."""
+
+
+@frozen
 class ToSummarise:
     """Texts of earlier summaries, the oldest first, and the records to be taken in with them.
 

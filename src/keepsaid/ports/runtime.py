@@ -181,13 +181,14 @@ class Wakeups:
     agent: Hint = field(default_factory=Hint)
     relay: Hint = field(default_factory=Hint)
     schedule: Hint = field(default_factory=Hint)
+    files: Hint = field(default_factory=Hint)
     held: Holders = field(default_factory=Holders)
 
     @property
     def named(self) -> dict[str, Hint]:
         """Those of the stages, by name."""
         ours = {"route": self.route, "work": self.work, "deliver": self.deliver, "record": self.record}
-        ours |= {"relay": self.relay, "schedule": self.schedule}
+        ours |= {"relay": self.relay, "schedule": self.schedule, "files": self.files}
         return {**ours, **{str(kind): hint for kind, hint in self.of_tasks.items()}}
 
     @property

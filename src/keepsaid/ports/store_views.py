@@ -296,8 +296,8 @@ class FileView(Protocol):
     async def placed(self, message_id: int, number: int) -> PlacedFile | None:
         """One file, and where it was said."""
 
-    async def content(self, message_id: int, number: int, pieces_max: int) -> bytes:
-        """The bytes of a file, of so many pieces at most; nothing of one that is not kept."""
+    async def content(self, message_id: int, number: int) -> bytes:
+        """The bytes of a file, as far as they are there; nothing of one that was left."""
 
 
 class JournalView(Protocol):

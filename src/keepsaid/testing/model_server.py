@@ -57,7 +57,8 @@ class ModelServer(ListeningServer):
 
     Everything it does is decided by `script`, which can be replaced at any time. It lists one model, `model`,
     and answers under every name. Ids are counters, and `created` is 0 unless a clock is given. A function of the
-    script that raises ends the connection, and leaving the context raises its error.
+    script that raises ends the connection, and leaving the context raises its error. `words` is what is said in every
+    recording; the requests to write one down are kept in `recordings`.
     """
 
     def __init__(
@@ -72,6 +73,8 @@ class ModelServer(ListeningServer):
         super().__init__(self._serve, port)
         self._model = model
         self._clock = clock
+        self.words = ""
+        self.recordings: list[bytes] = []
         self._requests: list[ChatRequest] = []
         self._answering = 0
         self._waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
@@ -134,6 +137,9 @@ class ModelServer(ListeningServer):
         match http.method, http.path:
             case "POST", "/v1/chat/completions":
                 await self._chat(connection, http)
+            case "POST", "/v1/audio/transcriptions":
+                self.recordings.append(http.body)
+                await connection.send(200, json.dumps({"text": self.words}).encode())
             case "GET", "/v1/models":
                 model = {"id": self._model, "object": "model", "created": 0, "owned_by": "keepsaid"}
                 await connection.send(200, json.dumps({"object": "list", "data": [model]}).encode())

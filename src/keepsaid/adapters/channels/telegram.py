@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from keepsaid.adapters.channels.markdown import read_markdown
 from keepsaid.adapters.channels.pace import SendingPace
@@ -22,10 +22,10 @@ from keepsaid.adapters.channels.telegram_api import (
 )
 from keepsaid.adapters.channels.telegram_line import TelegramAccount
 from keepsaid.adapters.channels.telegram_updates import CHAT, IN_CHAT
-from keepsaid.domain.message import Lane, topic_of
+from keepsaid.domain.message import Attachment, Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
-from keepsaid.errors import StoreError
+from keepsaid.errors import FileRefused, StoreError
 from keepsaid.text.styled import PartLimits, Style, StyledText, split, utf16_units
 
 NAME = "telegram"
@@ -96,6 +96,12 @@ class TelegramChannel:
             if error.code == 429 and error.retry_after_s is not None:
                 self._pace.hold(chat, wait_ms(error.retry_after_s))
             return refused(error)
+
+    def fetch(self, account: str, file: Attachment) -> AsyncGenerator[bytes, None]:
+        """The bytes of a file that came with a message to this bot."""
+        if account != self.account:
+            raise FileRefused(f"the bot {account} is not set up here any more")
+        return self._api.fetch(file.ref)
 
     async def show_typing(self, lane: Lane) -> bool:
         """Show for five seconds that the bot types; never raises."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from urllib.parse import quote
 
+from keepsaid.adapters.channels.downloads import FileDownloads
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.domain.reply import Delivered, SendResult
+from keepsaid.errors import FileRefused, FileUnavailable
 from keepsaid.text.normal import cut, normalise
 
 _BYTES_MAX = 16_000_000
@@ -57,6 +61,7 @@ class TelegramApi:
         self._token = token
         self._url = url.rstrip("/")
         self._http = BoundedHttp(_BYTES_MAX)
+        self._files = FileDownloads("Telegram", self._url)
 
     async def call(self, method: str, parameters: Mapping[str, object], timeout_s: float = 20.0) -> object:
         """Call a method; returns its result. Raises TelegramRefused and TelegramUnreachable."""
@@ -68,8 +73,26 @@ class TelegramApi:
             raise TelegramUnreachable(what, sent=attempt.is_sent) from None
         return _result_of(answer.status, answer.body)
 
+    async def fetch(self, file_id: str) -> AsyncGenerator[bytes, None]:
+        """The bytes of a file of up to 20 MB. Raises FileRefused and FileUnavailable."""
+        try:
+            found = await self.call("getFile", {"file_id": file_id})
+        except TelegramUnreachable:
+            raise FileUnavailable("Telegram cannot be reached") from None
+        except TelegramRefused as error:
+            if error.code == 429 or error.code >= 500 or error.code == 401:
+                raise FileUnavailable(f"Telegram answered {error.code}", error.retry_after_s) from None
+            raise FileRefused(f"Telegram does not hand it out: {error.what}") from None
+        path = found.get("file_path") if isinstance(found, dict) else None
+        if not isinstance(path, str) or not path:
+            raise FileUnavailable("Telegram does not say where it is")
+        async with aclosing(self._files.pieces(f"{self._url}/file/bot{self._token}/{quote(path)}")) as pieces:
+            async for piece in pieces:
+                yield piece
+
     async def close(self) -> None:
         await self._http.close()
+        await self._files.close()
 
     def _request(self, method: str, parameters: Mapping[str, object], timeout_s: float) -> HttpCall:
         headers = {"Content-Type": "application/json", "User-Agent": "keepsaid"}

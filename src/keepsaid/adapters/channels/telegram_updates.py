@@ -76,6 +76,7 @@ def incoming_of(
         addressed=_answers(message, bot) or any(_names(kind, name, bot) for kind, name in called),
         more_ms=_more_ms(message),
         by_bot=said.by_bot,
+        files=said.files,
     )
 
 

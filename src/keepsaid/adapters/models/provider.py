@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
@@ -28,6 +29,8 @@ from keepsaid import errors
 from keepsaid.domain.prompt import Role, ToolCall
 from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.ports.model import Delta, ModelRequest, Tool, at_once
+
+_log = logging.getLogger("keepsaid.models")
 
 BEGUN: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("begun", default=at_once)
 """What a call waits for when its request is ready, before any of it is sent."""
@@ -156,12 +159,25 @@ class ProviderChat:
         self._name = name
         self._model, self._resources = build()
         self._unpriced: set[tuple[str | None, str | None, str | None]] = set()
+        self._takes_pictures = False
 
     @property
     def name(self) -> str:
         return self._name
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
+        """Make one call, or two where the model refuses pictures: the second is without them."""
+        try:
+            return await self._answer(request, delta)
+        except errors.ModelTooLong:
+            raise
+        except errors.ModelRejected as error:
+            if not request.prompt.pictures or self._takes_pictures:
+                raise
+            _log.warning("%s is asked again without pictures: %s", self._name, error.what, extra={"code": error.code})
+            return await self._answer(replace(request, prompt=replace(request.prompt, pictures=())), delta)
+
+    async def _answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         settings = ModelSettings(max_tokens=request.tokens_max, timeout=request.limit_s)
         BEGUN.set(request.begun)
         try:
@@ -183,6 +199,7 @@ class ProviderChat:
             raise errors.ModelMalformed(
                 f"the answer of {self._name} cannot be read ({type(error).__name__})"
             ) from error
+        self._takes_pictures = self._takes_pictures or bool(request.prompt.pictures)
         return self._read(response)
 
     def _read(self, response: messages.ModelResponse) -> ModelAnswer:
@@ -270,7 +287,8 @@ def _history(request: ModelRequest) -> list[messages.ModelMessage]:
         elif record.role is Role.TOOL:
             parts.append(messages.ToolReturnPart(record.speaker, record.text, record.call_id))
         else:
-            parts.append(messages.UserPromptPart(record.text))
+            seen = [messages.BinaryContent(one.content, media_type=one.kind) for one in record.pictures]
+            parts.append(messages.UserPromptPart([record.text, *seen] if seen else record.text))
     if parts:
         made.append(messages.ModelRequest(parts))
     return made

@@ -20,8 +20,10 @@ from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.extensions.discovery import ExtensionSource, FoundExtension
 from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
 from keepsaid.extensions.provided import RuntimeExtensionContext
+from keepsaid.pipeline.tools.files import read_file
 from keepsaid.ports import channel, model
 from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store_views import FileView
 from keepsaid.values import frozen
 
 _SWEEP_MS = 86_400_000
@@ -33,8 +35,8 @@ NAMES = ("terminal", "http", "github", *LISTENING, "memory", "memory_consolidato
 class Parts:
     """What an instance has made of its config that built-in extensions bring in.
 
-    `elsewhere` names the channels that other extensions bring, `state` is the state directory of the home, and `lines`
-    shows how the channels that listen are connected.
+    `elsewhere` names the channels that other extensions bring, `state` is the state directory of the home, `lines`
+    shows how the channels that listen are connected, and `files` reads what came with messages.
     """
 
     config: Config
@@ -44,6 +46,7 @@ class Parts:
     clock: Clock = field(default_factory=SystemClock)
     state: Path = Path()
     lines: LineBoard | None = None
+    files: FileView | None = None
 
 
 class BuiltInContext(RuntimeExtensionContext):
@@ -120,6 +123,7 @@ class _Messenger:
     name: str
 
     async def initialize(self, context: BuiltInContext) -> None:
+        self._files = context.parts.files if context.parts.config.files.fetch else None
         deps = MessengerDeps(context.parts.clock, context.parts.lines, context.inbox)
         self._made = MESSENGERS[self.name](context.parts.config, deps)
 
@@ -128,6 +132,12 @@ class _Messenger:
 
     def hooks(self) -> Mapping[str, channel.Hook]:
         return {} if self._made.hook is None else {self.name: self._made.hook}
+
+    def tools(self, claimed: ClaimedBatch) -> Sequence[model.Tool]:
+        """What the agent can do with what came on this channel: the same in all its turns there."""
+        if self._files is None or claimed.batch.lane.channel != self.name:
+            return ()
+        return (read_file(claimed, self._files),) if isinstance(self._made.channel, channel.FileChannel) else ()
 
     async def listen(self, inbox: channel.InboundSink) -> None:
         await self._made.listener.listen(inbox)

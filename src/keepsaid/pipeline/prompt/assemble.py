@@ -72,7 +72,8 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-_IF_ANY = ("identity", "skills", "workers", "bulletin", "summary", "session_summary", "status", "extensions", "quoted")
+_IF_ANY = ("identity", "skills", "workers", "bulletin", "summary", "session_summary", "status", "extensions", "quoted",
+    "pictures")  # fmt: skip
 """Layers that are not worth a word while they are empty."""
 
 
@@ -105,9 +106,10 @@ def assemble(scene: PromptInputs, budget: PromptBudget, fence: trust.Fence = tru
     above, below = layers.extensions(scene, budget.extensions_chars, fence)
     memory, asked = layers.recalled(scene, fence), layers.message(scene)
     quote = layers.quoted(scene, budget.quoted_chars, fence)
-    shown = (*standing, told, beside, lately, now, above, memory, below, quote, asked)
+    seen = layers.pictures(scene)
+    shown = (*standing, told, beside, lately, now, above, memory, below, quote, asked, seen)
     if budget.order is MemoryPlacement.SEED003:
-        shown = (*standing, told, beside, memory, lately, now, above, below, quote, asked)
+        shown = (*standing, told, beside, memory, lately, now, above, below, quote, asked, seen)
     return Prompt(
         system=_joined(standing),
         history=history,
@@ -120,6 +122,7 @@ def assemble(scene: PromptInputs, budget: PromptBudget, fence: trust.Fence = tru
         extra=below.text,
         order=budget.order,
         session_summary=beside.text,
+        pictures=scene.pictures,
     )
 
 

@@ -167,6 +167,16 @@ def message(scene: PromptInputs) -> Layer:
     return layer("message", shown(scene.claimed))
 
 
+_PICTURE_TOKENS = 1_500
+"""What providers count for a picture of some size, about."""
+
+
+def pictures(scene: PromptInputs) -> Layer:
+    """The pictures that are shown with the messages; the layer has no text of its own."""
+    count = len(scene.pictures)
+    return Layer("pictures", "", count * _PICTURE_TOKENS, f"{count} shown" if count else "")
+
+
 def shown(claimed: ClaimedBatch) -> str:
     """The messages of a batch; of several each is below a line with its number, time and what it answers."""
     if len(claimed.messages) == 1:

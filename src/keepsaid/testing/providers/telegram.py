@@ -15,6 +15,7 @@ from typing import Any
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
+from keepsaid.testing.providers.kept_files import KeptFiles
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
 from keepsaid.testing.providers.telegram_posts import HookPoster
 from keepsaid.values import frozen
@@ -24,6 +25,7 @@ BOT = "scripted_bot"
 """The name of the bot, without the @."""
 
 _UNITS_MAX, _ENTITIES_MAX, _UPDATES_MAX = 4_096, 100, 100
+_FILE_BYTES_MAX = 20_000_000
 
 
 class BadRequestError(Exception):
@@ -64,6 +66,7 @@ class TelegramServer(ListeningServer):
         self.calls: dict[str, int] = {}
         self.gone: dict[int, BadRequestError] = {}
         self.rival = False
+        self.files = KeptFiles()
         self._updates: list[dict[str, Any]] = []
         self.posts = HookPoster(self._updates, lambda: self.mischief("hook", self.posts.posts), self._tell)
         self._number = 0
@@ -84,6 +87,18 @@ class TelegramServer(ListeningServer):
         message = {"message_id": self._number, "from": person, "chat": place, "date": 1_700_000_000, "text": text}
         self.update(message=message | fields)
         return self._number
+
+    def send_file(self, kind: str, content: bytes, caption: str = "", **fields: Any) -> dict[str, Any]:
+        """Somebody sends a file of a kind, such as photo, voice or document; returns it as the update has it."""
+        file_id = self.files.keep(content)
+        file = {"file_id": file_id, "file_unique_id": f"u-{file_id}", "file_size": len(content), **fields}
+        sizes = [{**file, "file_id": self.files.keep(b"small"), "width": 90, "height": 90}, {**file, "width": 800}]
+        self._number += 1
+        person = {"id": 7, "is_bot": False, "first_name": "Person 7"}
+        place, told = {"id": 7, "type": "private"}, {"caption": caption} if caption else {}
+        message = {"message_id": self._number, "from": person, "chat": place, "date": 1_700_000_000, **told}
+        self.update(message={**message, kind: sizes if kind == "photo" else file})
+        return file
 
     def update(self, **fields: Any) -> None:
         """Queue an update of any kind."""
@@ -114,6 +129,10 @@ class TelegramServer(ListeningServer):
                 while True:
                     request = await connection.receive()
                     method = request.path.rpartition("/")[2]
+                    if request.path.startswith(f"/file/bot{self.token}/"):
+                        if not await self.files.send(connection, method, request.headers):
+                            return
+                        continue
                     self.calls[method] = self.calls.get(method, 0) + 1
                     if not await self._answer(connection, request, method):
                         return
@@ -169,12 +188,21 @@ class TelegramServer(ListeningServer):
             case "sendChatAction":
                 self.typing.append(dict(given))
                 return True
+            case "getFile":
+                return self._file(str(given.get("file_id")))
             case "getMyCommands":
                 return self.menu
             case "setMyCommands":
                 self.menu = list(given["commands"])
                 return True
         raise BadRequestError(404, "Not Found")
+
+    def _file(self, file_id: str) -> dict[str, Any]:
+        if (content := self.files.contents.get(file_id)) is None:
+            raise BadRequestError(400, "Bad Request: wrong file_id or the file is temporarily unavailable")
+        if len(content) > _FILE_BYTES_MAX:
+            raise BadRequestError(400, "Bad Request: file is too big")
+        return {"file_id": file_id, "file_unique_id": f"u-{file_id}", "file_size": len(content), "file_path": file_id}
 
     async def _poll(self, given: Mapping[str, Any], connection: Connection) -> list[dict[str, Any]]:
         """The updates from an offset on; waits for the first. What is before the offset is confirmed, and goes."""

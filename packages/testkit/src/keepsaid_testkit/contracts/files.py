@@ -67,8 +67,7 @@ class FileContract:
         assert await file_of(store, message_id) == StoredFile(
             message_id, 1, "photo", "image/png", 300_005, FileState.KEPT
         )
-        assert await store.files.content(message_id, 1, 9) == b"\x89PNG\x00" + b"\xff" * 300_000
-        assert await store.files.content(message_id, 1, 1) == b"\x89PNG\x00"
+        assert await store.files.content(message_id, 1) == b"\x89PNG\x00" + b"\xff" * 300_000
         placed = await store.files.placed(message_id, 1)
         assert placed is not None
         assert placed.lane == lane_of()
@@ -95,7 +94,7 @@ class FileContract:
         assert not await store.apply(LeaveFile(late.lease, "gone"))
         assert not await store.apply(PutOffFile(late.lease, 9, "later"))
         assert await fetch(store, job, b"new")
-        assert await store.files.content(message_id, 1, 9) == b"new"
+        assert await store.files.content(message_id, 1) == b"new"
         assert not await fetch(store, job, b"again")
 
     async def test_what_is_said_in_a_recording_is_part_of_the_message(self, store: ContractStore) -> None:
@@ -118,7 +117,7 @@ class FileContract:
         assert await store.apply(LeaveFile(again.lease, "too large"))
         found = await file_of(store, message_id)
         assert (found.state, found.reason) == (FileState.LEFT, "too large")
-        assert await store.files.content(message_id, 1, 9) == b""
+        assert await store.files.content(message_id, 1) == b""
         assert await store.files.next_due() is None
 
     async def test_of_what_is_dropped_nothing_is_fetched(self, store: ContractStore) -> None:
@@ -143,9 +142,9 @@ class FileContract:
         assert await store.apply(RequestForgetting(900, "id", "owner", wanted, 50, ()))
         await store.apply(ScrubForgotten(900, 60))
         assert await store.files.of_messages((gone,)) == ()
-        assert await store.files.content(gone, 1, 9) == b""
+        assert await store.files.content(gone, 1) == b""
         assert await store.apply(KeepPiece(jobs[1].lease, 0, b"late")) is False
-        assert await store.files.content(stays, 1, 9) == b"stays"
+        assert await store.files.content(stays, 1) == b"stays"
 
     async def test_it_comes_back_when_forgetting_is_undone(self, store: ContractStore) -> None:
         road = StoreDriver(store)
@@ -162,7 +161,7 @@ class FileContract:
         assert await store.files.of_messages((gone,)) == ()
         assert await store.apply(PutBack(900, 81))
         assert await file_of(store, gone) == before
-        assert await store.files.content(gone, 1, 9) == b"zebra\x00\xff"
+        assert await store.files.content(gone, 1) == b"zebra\x00\xff"
 
     async def test_it_goes_when_its_message_is_pruned(self, store: ContractStore) -> None:
         road = StoreDriver(store)
@@ -175,4 +174,4 @@ class FileContract:
         await store.apply(EpisodesKept((batch.id,)))
         assert (await store.apply(Prune(Stale.MESSAGES, 1_000, 1_000))).messages == 1
         assert await store.files.of_messages((job.lease.message_id,)) == ()
-        assert await store.files.content(job.lease.message_id, 1, 9) == b""
+        assert await store.files.content(job.lease.message_id, 1) == b""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
-from keepsaid.domain.message import EDITED, FORWARDED, REACTION, IgnoredUpdate, MediaMessage
+from keepsaid.domain.message import EDITED, FORWARDED, REACTION, Attachment, IgnoredUpdate, MediaMessage
 
 _UPDATES = ("message", "channel_post", "business_message")
 _EDITS = ("edited_message", "edited_channel_post", "edited_business_message")
@@ -75,6 +75,7 @@ def _message(message: MediaObject, *, edited: bool) -> MediaMessage | IgnoredUpd
         event=EDITED if edited else "",
         conversation_name=chat.text("title") or "",
         by_bot=person is not None and person.flag("is_bot") and speaking_for is None,
+        files=tuple(_files(message)),
     )
 
 
@@ -97,6 +98,21 @@ def _forwarded(message: MediaObject) -> Iterator[str]:
         who = (origin.inside(name) for name in ("sender_user", "sender_chat", "chat"))
         named = next((_name(one) for one in who if one is not None), origin.text("sender_user_name") or "")
         yield attached(FORWARDED, f"from {named}" if named else "")
+
+
+_PLAIN = {"photo": "image/jpeg", "voice": "audio/ogg", "video_note": "video/mp4", "sticker": "image/webp"}
+"""The media types of what Telegram gives none."""
+
+
+def _files(message: MediaObject) -> Iterator[Attachment]:
+    """What can be fetched: of a photo its largest size, of an animation not the document that repeats it."""
+    found = [("photo", size) for size in message.objects("photo")[-1:]]
+    kinds = [kind for kind in _FILES if not (kind == "document" and "animation" in message)]
+    found += [(kind, file) for kind in kinds if (file := message.inside(kind)) is not None]
+    for kind, file in found:
+        name = file.text("file_name") or kind.replace("_", " ")
+        told = file.text("mime_type") or _PLAIN.get(kind, "")
+        yield Attachment(name, told, file.id("file_id"), int(file.number("file_size") or 0))
 
 
 def _attachments(message: MediaObject) -> Iterator[str]:

@@ -113,8 +113,8 @@ def placed(db: SqlSession, message_id: int, number: int) -> PlacedFile | None:
     return None if row is None else PlacedFile(_file(row[:8]), Lane(*row[8:]))
 
 
-def content(db: SqlSession, message_id: int, number: int, pieces_max: int) -> bytes:
-    return b"".join(column(db, SQL["pieces"], (message_id, number, pieces_max)))
+def content(db: SqlSession, message_id: int, number: int) -> bytes:
+    return b"".join(map(bytes, column(db, SQL["pieces"], (message_id, number))))
 
 
 def _file(row: Row) -> StoredFile:

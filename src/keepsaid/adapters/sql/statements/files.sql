@@ -61,4 +61,4 @@ FROM file JOIN message ON message.id = file.message_id JOIN lane ON lane.id = me
 WHERE file.message_id = ?1 AND n = ?2
 
 -- name: pieces
-SELECT content FROM file_piece WHERE message_id = ?1 AND n = ?2 ORDER BY piece LIMIT ?3
+SELECT content FROM file_piece WHERE message_id = ?1 AND n = ?2 ORDER BY piece

@@ -1,0 +1,84 @@
+"""Downloads: the bytes of a file from its provider's servers, as they come; no redirect is followed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from urllib.parse import urlsplit
+
+import httpx2
+
+from keepsaid.adapters.channels.http_client import HTTP_ERRORS, LazyClient, plain_client
+from keepsaid.errors import FileRefused, FileUnavailable
+
+_CONNECT_S, _READ_S = 10.0, 30.0
+_LATER = (408, 425, 429)
+_RETRY_S_MAX = 3_600.0
+
+
+class FileDownloads:
+    """Downloads from the servers of one provider: those of `hosts` and what is below them, and that of `url`.
+
+    Where another server is named, whoever sent the message chose it: nothing is asked of it.
+    """
+
+    def __init__(self, provider: str, url: str, hosts: Sequence[str] = ()) -> None:
+        self._provider = provider
+        self._own = _origin(url)
+        self._hosts = tuple(hosts)
+        self._client = LazyClient(plain_client)
+
+    async def pieces(self, url: str, headers: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
+        """The bytes at an address. Raises FileRefused and FileUnavailable, neither with the address in its words."""
+        self._check(url)
+        client = await self._client.opened()
+        timeout = httpx2.Timeout(_READ_S, connect=_CONNECT_S, pool=_CONNECT_S)
+        try:
+            request = client.build_request("GET", url, headers=dict(headers or {}), timeout=timeout)
+            response = await client.send(request, stream=True, follow_redirects=False)
+        except HTTP_ERRORS as error:
+            raise self._unreached(error) from None
+        async with aclosing(response):
+            self._check_status(response)
+            try:
+                async for piece in response.aiter_bytes():
+                    yield piece
+            except HTTP_ERRORS as error:
+                raise self._unreached(error) from None
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._client.close()
+
+    def _check(self, url: str) -> None:
+        """Raise FileRefused for an address that is not the provider's."""
+        try:
+            origin = _origin(url)
+        except ValueError:
+            raise FileRefused(f"its address at {self._provider} cannot be read") from None
+        scheme, host, _ = origin
+        theirs = scheme == "https" and any(host == one or host.endswith(f".{one}") for one in self._hosts)
+        if origin != self._own and not theirs:
+            raise FileRefused(f"its address is not one of {self._provider}")
+
+    def _check_status(self, response: httpx2.Response) -> None:
+        status = response.status_code
+        if status in _LATER or status >= 500:
+            raise FileUnavailable(f"{self._provider} answered {status}", _retry_after(response))
+        if status != 200:
+            raise FileRefused(f"{self._provider} answered {status}")
+
+    def _unreached(self, error: Exception) -> FileUnavailable:
+        return FileUnavailable(f"{self._provider} cannot be reached ({type(error).__name__})")
+
+
+def _origin(url: str) -> tuple[str, str, int]:
+    """Scheme, host and port of an address. Raises ValueError."""
+    parts = urlsplit(url)
+    scheme, host = parts.scheme.lower(), (parts.hostname or "").lower()
+    return scheme, host, parts.port or (443 if scheme == "https" else 80)
+
+
+def _retry_after(response: httpx2.Response) -> float | None:
+    told = response.headers.get("retry-after", "")
+    return min(float(told), _RETRY_S_MAX) if told.isascii() and told.isdigit() else None

@@ -1,0 +1,193 @@
+"""Fetching: what came with messages is downloaded from its channel after their commit, within limits, and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.fetching import PIECE_BYTES, FileJob, KeepFile, KeepPiece, LeaveFile, PutOffFile, TakeFiles
+from keepsaid.domain.ids import show
+from keepsaid.domain.media_types import kind_of
+from keepsaid.errors import ChannelError, FileRefused, FileUnavailable, ModelError, StoreError
+from keepsaid.ports.channel import Channel, FileChannel
+from keepsaid.ports.model import Recording, Transcriber
+from keepsaid.ports.runtime import Clock, point
+from keepsaid.ports.store import Store
+from keepsaid.text.normal import cut, normalise
+from keepsaid.values import frozen
+
+_log = logging.getLogger("keepsaid.files")
+_AT_ONCE_MAX = 4
+_TRIES_MAX = 6
+_FIRST_WAIT_MS, _LONGEST_WAIT_MS = 1_000, 300_000
+_UNROUTED_WAIT_MS = 200
+"""What came with a message that is not routed yet is looked at again after this."""
+
+_FULL_WAIT_MS = 60_000
+_WORDS_MAX = 20_000
+_SPOKEN = ("audio/", "video/")
+_MEGABYTE = 1_000_000
+
+
+@frozen
+class FetchTerms:
+    """How much is fetched: bytes of a file, seconds for one download, and seconds to write down what is said in it."""
+
+    bytes_max: int = 20_000_000
+    fetch_s: float = 60.0
+    words_s: float = 60.0
+
+    @property
+    def lease_ms(self) -> int:
+        """For how long nobody else fetches what is taken."""
+        return int((self.fetch_s + self.words_s + 30.0) * 1_000)
+
+
+class LostFileLease(Exception):
+    """Another process fetches the file, or its message is gone: what was fetched is not kept."""
+
+
+@frozen
+class FetchDeps:
+    """What fetching works with: `hint` is set when there may be more to fetch, `is_full` says that the disk has no room
+    for files.
+    """
+
+    store: Store
+    clock: Clock
+    hint: asyncio.Event
+    is_full: Callable[[], bool] = bool
+
+
+@dataclass(slots=True, eq=False)
+class FileFetcher:
+    """Fetches what is due, a few files at a time; `transcriber` writes down what is said in recordings."""
+
+    deps: FetchDeps
+    channels: Mapping[str, Channel]
+    terms: FetchTerms = FetchTerms()
+    transcriber: Transcriber | None = None
+    _fetching: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+
+    async def work(self) -> int | None:
+        """Start fetching what is due; returns when more may be."""
+        due, now = await self.deps.store.files.next_due(), self.deps.clock.due_ms()
+        free = _AT_ONCE_MAX - len(self._fetching)
+        if due is None or due > now or not free:
+            return due if free else None
+        if self.deps.is_full():
+            return now + _FULL_WAIT_MS
+        jobs = await self.deps.store.apply(TakeFiles(free, now, now + self.terms.lease_ms))
+        for job in jobs:
+            task = asyncio.create_task(self._fetch(job), name=f"fetch-{job.lease.message_id}-{job.lease.number}")
+            self._fetching.add(task)
+            task.add_done_callback(self._ended)
+        return await self.deps.store.files.next_due() if jobs else now + _UNROUTED_WAIT_MS
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._fetching.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("a file was not fetched, and is tried again later", exc_info=error)
+        self.deps.hint.set()
+
+    async def stop(self) -> None:
+        """Stop fetching; what is under way is fetched again after the next start."""
+        for task in self._fetching:
+            task.cancel()
+        await asyncio.gather(*self._fetching, return_exceptions=True)
+
+    async def _fetch(self, job: FileJob) -> None:
+        """Fetch a file once: it is kept, left for a reason, or put off."""
+        point("fetch.before")
+        try:
+            await self._commit(await self._outcome(job))
+        except LostFileLease:
+            _log.info("a file of %s is not needed any more", show("message", job.lease.message_id))
+        except StoreError as error:
+            ids = {"code": error.code, "message": job.lease.message_id}
+            _log.warning("a file is not kept, and fetched again later: %s", error.what, extra=ids)
+        point("fetch.after")
+
+    async def _outcome(self, job: FileJob) -> Commit[bool]:
+        channel: object = self.channels.get(job.channel)
+        file, lease = job.attachment, job.lease
+        if not isinstance(channel, FileChannel):
+            return LeaveFile(lease, f"the channel {job.channel} fetches no files")
+        if file.size > self.terms.bytes_max:
+            return LeaveFile(lease, self._too_large())
+        if job.tries > _TRIES_MAX:
+            return LeaveFile(lease, "it could not be fetched")
+        try:
+            async with asyncio.timeout(self.terms.fetch_s):
+                return await self._keep(job, channel.fetch(job.account, file))
+        except TimeoutError:
+            return self._again(job, f"it did not come within {self.terms.fetch_s:g} s")
+        except FileUnavailable as error:
+            return self._again(job, error.what, error.retry_after_s)
+        except FileRefused as error:
+            return LeaveFile(lease, error.what)
+        except ChannelError as error:
+            return self._again(job, error.what)
+
+    async def _keep(self, job: FileJob, pieces: AsyncGenerator[bytes, None]) -> Commit[bool]:
+        """Write a file in pieces as it comes; its head says what it is."""
+        size, written, waiting, head = 0, 0, bytearray(), b""
+        async with aclosing(pieces) as coming:
+            async for piece in coming:
+                size += len(piece)
+                if size > self.terms.bytes_max:
+                    return LeaveFile(job.lease, self._too_large())
+                waiting += piece
+                while len(waiting) >= PIECE_BYTES:
+                    head = head or bytes(waiting[:PIECE_BYTES])
+                    await self._commit(KeepPiece(job.lease, written, bytes(waiting[:PIECE_BYTES])))
+                    written += 1
+                    del waiting[:PIECE_BYTES]
+        if waiting or not written:
+            head = head or bytes(waiting)
+            await self._commit(KeepPiece(job.lease, written, bytes(waiting)))
+            written += 1
+        kind = kind_of(head, job.attachment.kind)
+        return KeepFile(job.lease, written, kind, size)
+
+    def _too_large(self) -> str:
+        return f"it is larger than {self.terms.bytes_max / _MEGABYTE:g} MB"
+
+    def _again(self, job: FileJob, why: str, after_s: float | None = None) -> Commit[bool]:
+        """Put a file off, longer each time, or leave it after the last try."""
+        if job.tries >= _TRIES_MAX:
+            return LeaveFile(job.lease, f"it could not be fetched: {why}")
+        wait_ms = min(_LONGEST_WAIT_MS, _FIRST_WAIT_MS * 4 ** (job.tries - 1))
+        if after_s is not None:
+            wait_ms = max(wait_ms, int(after_s * 1_000))
+        return PutOffFile(job.lease, self.deps.clock.due_ms() + wait_ms, why)
+
+    async def _commit(self, commit: Commit[bool]) -> None:
+        if isinstance(commit, KeepFile):
+            commit = await self._with_words(commit)
+        if not await self.deps.store.apply(commit):
+            raise LostFileLease
+
+    async def _with_words(self, done: KeepFile) -> KeepFile:
+        """The end of a file, with what is said in it where it is a recording and somebody can write that down."""
+        if (transcriber := self.transcriber) is None or not done.kind.startswith(_SPOKEN):
+            return done
+        lease, kind = done.lease, done.kind
+        content = await self.deps.store.files.content(lease.message_id, lease.number)
+        recording = Recording(content, kind, f"{lease.number}.{kind.partition('/')[2]}")
+        try:
+            async with asyncio.timeout(self.terms.words_s):
+                words = await transcriber.transcribe(recording)
+        except TimeoutError:
+            return self._wordless(done, transcriber.name, "it took too long")
+        except ModelError as error:
+            return self._wordless(done, transcriber.name, error.what)
+        return KeepFile(lease, done.pieces, kind, done.size, cut(normalise(words.strip()), _WORDS_MAX))
+
+    def _wordless(self, done: KeepFile, who: str, why: str) -> KeepFile:
+        _log.warning("%s did not write down what is said in a recording: %s", who, why)
+        return KeepFile(done.lease, done.pieces, done.kind, done.size, reason=f"its words are not known: {why}")
