@@ -304,6 +304,8 @@ class FileRefused(KeepsaidError):
 class FileUnavailable(FileRefused):
     """A file cannot be fetched now; trying again can help, after `retry_after_s` seconds where the provider says so."""
 
+    code = "KS-FILE-AWAY"
+
     def __init__(self, what: str, retry_after_s: float | None = None) -> None:
         super().__init__(what)
         self.retry_after_s = retry_after_s

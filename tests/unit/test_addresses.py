@@ -22,6 +22,7 @@ ADDRESS = f"http://me:{PASSWORD}@models.test/v1"
 SETTINGS: dict[str, Any] = {
     "models": {"chat": "openai/some", "base_url": ADDRESS, "api_key": PASSWORD},
     "memory": {"embedder_url": ADDRESS, "embedder_key": PASSWORD},
+    "files": {"transcriber_url": ADDRESS, "transcriber_key": PASSWORD},
     "store": {"redis": f"redis://me:{PASSWORD}@cache.test"},
     "server": {"token": PASSWORD, "operator_token": PASSWORD * 3},
     "channels": {"github": {"secret": PASSWORD}},

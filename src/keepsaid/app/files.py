@@ -1,4 +1,4 @@
-"""Files of an instance: what fetches them, and who writes down what is said in recordings."""
+"""(short: wiring alone) Files of an instance: what fetches them, and who writes down what is said in recordings."""
 
 from __future__ import annotations
 

@@ -113,13 +113,13 @@ def adding_words(text: str, words: str) -> str:
 def brought(message: StoredMessage, files: Iterable[StoredFile]) -> str:
     """What came with a message, in one line that can end no label it stands in; "" for nothing.
 
-    Files are named by what became of them; what is none by how the payload names it.
+    Files are named with their state; without any, what came is named as the payload names it.
     """
-    ours = [_told(one) for one in files if one.message_id == message.id]
+    ours = [_described_file(one) for one in files if one.message_id == message.id]
     return "; ".join(ours) or described(message.inbound.content)
 
 
-def _told(one: StoredFile) -> str:
+def _described_file(one: StoredFile) -> str:
     name = named_short(one.name)
     if one.state is FileState.KEPT:
         return f"{name} ({one.kind}, {one.size:,} bytes, kept as {one.handle})"

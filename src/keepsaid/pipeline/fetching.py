@@ -125,13 +125,13 @@ class FileFetcher:
             async with asyncio.timeout(self.terms.fetch_s):
                 return await self._keep(job, channel.fetch(job.account, file))
         except TimeoutError:
-            return self._again(job, f"it did not come within {self.terms.fetch_s:g} s")
+            return self._later(job, f"it did not come within {self.terms.fetch_s:g} s")
         except FileUnavailable as error:
-            return self._again(job, error.what, error.retry_after_s)
+            return self._later(job, error.what, error.retry_after_s)
         except FileRefused as error:
             return LeaveFile(lease, error.what)
         except ChannelError as error:
-            return self._again(job, error.what)
+            return self._later(job, error.what)
 
     async def _keep(self, job: FileJob, pieces: AsyncGenerator[bytes, None]) -> Commit[bool]:
         """Write a file in pieces as it comes; its head says what it is."""
@@ -157,7 +157,7 @@ class FileFetcher:
     def _too_large(self) -> str:
         return f"it is larger than {self.terms.bytes_max / _MEGABYTE:g} MB"
 
-    def _again(self, job: FileJob, why: str, after_s: float | None = None) -> Commit[bool]:
+    def _later(self, job: FileJob, why: str, after_s: float | None = None) -> Commit[bool]:
         """Put a file off, longer each time, or leave it after the last try."""
         if job.tries >= _TRIES_MAX:
             return LeaveFile(job.lease, f"it could not be fetched: {why}")

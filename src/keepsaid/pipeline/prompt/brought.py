@@ -27,10 +27,10 @@ async def await_files(files: FileView, clock: Clock, claimed: ClaimedBatch, pati
     while any(one.state is FileState.WAITING for one in found) and clock.monotonic_ms() < ends_at:
         await clock.wait(asyncio.Event(), _LOOK_MS)
         found = await files.of_messages(ids)
-    return replace(claimed, files=tuple(found), messages=tuple(_heard(one, found) for one in claimed.messages))
+    return replace(claimed, files=tuple(found), messages=tuple(_with_its_words(one, found) for one in claimed.messages))
 
 
-def _heard(message: StoredMessage, files: Sequence[StoredFile]) -> StoredMessage:
+def _with_its_words(message: StoredMessage, files: Sequence[StoredFile]) -> StoredMessage:
     if (text := with_words(message, files)) == message.text:
         return message
     inbound = message.inbound
