@@ -1,4 +1,4 @@
-"""(short: one tool) The tool that reads files: texts that came with messages of the conversation."""
+"""(short: a single tool) The tool that reads files: texts that came with messages of the conversation."""
 
 from __future__ import annotations
 
