@@ -21,7 +21,7 @@ SOAK_TIMES = 50
 _DRAIN_S = 180.0
 """How long the quiet end may take: other tests run beside, and what was sent meanwhile is all answered."""
 
-_CALLS = ("acknowledge", "backup", "receive", "send", "tell", *StepKind)
+_CALLS = ("acknowledge", "backup", "fetch", "receive", "send", "tell", *StepKind)
 """What leaves the process, or is asked of it: every call that a crash can cut in two."""
 
 

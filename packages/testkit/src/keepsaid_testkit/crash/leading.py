@@ -20,6 +20,7 @@ from keepsaid.domain.task import NewTask
 from keepsaid.domain.views import MessageFilter
 from keepsaid.domain.visibility import Identity
 from keepsaid_testkit.crash.evidence import numbers
+from keepsaid_testkit.crash.fetching import FILES, fetch_files
 from keepsaid_testkit.crash.load_requests import CHAT
 from keepsaid_testkit.crash.schedules import exercise_schedules
 from keepsaid_testkit.crash.subscribers import subscribe_briefly
@@ -194,6 +195,7 @@ _STEPS: Sequence[tuple[str | tuple[str, ...], Step]] = (
     ("commit.DecideDelivery.", _decide_deliveries),
     (("commit.SendCode.", "commit.LetIn.", "commit.ShutOut."), _pair),
     ("commit.MoveCursors.", _read_on),
+    (FILES, fetch_files),
     ("commit.CutContext.", _reset),
     (
         (

@@ -82,7 +82,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
             ),
         ),
         "K9": (
-            "while episodes are recorded, people joined or let in, memories widened or imported, and words collected",
+            "while episodes are recorded, people let in, files fetched, memories widened or imported, words collected",
             (
                 "commit.KeepMemories.",
                 "commit.Learn.",
@@ -108,6 +108,12 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.SplitPerson.",
                 "commit.ShareMemory.",
                 "commit.MoveCursors.",
+                "fetch.",
+                "commit.TakeFiles.",
+                "commit.KeepPiece.",
+                "commit.KeepFile.",
+                "commit.PutOffFile.",
+                "commit.LeaveFile.",
                 "commit.SendCode.",
                 "commit.LetIn.",
                 "commit.ShutOut.",

@@ -9,6 +9,7 @@ from itertools import pairwise
 from unicodedata import normalize
 
 from keepsaid_testkit.crash.evidence import BatchRow, Evidence, MessageRow, Stretch
+from keepsaid_testkit.crash.fetching import BROUGHT
 
 REFUSED = "[refuse]"
 """Stands in messages that the model of the play refuses: these may die."""
@@ -54,11 +55,13 @@ def _task_of(key: str | None) -> str | None:
 def check_no_extra_messages(seen: Evidence) -> Iterator[str]:
     """Every stored message was acknowledged, once: no duplicate, no forged and no refused message.
 
-    Excepted are the results of tasks, which the program sends by itself once they have ended.
+    Excepted are the results of tasks, which the program sends by itself once they have ended, and what the play brings
+    with files, which nobody acknowledges to anybody.
     """
     acknowledged = {answer.key for answer in seen.taken if not answer.told.get("forged")}
     ended = {str(number) for number, (state, _) in seen.tasks.items() if state in ("completed", "failed")}
-    acknowledged |= {key for key in (one.external_id for one in seen.messages) if _task_of(key) in ended}
+    keys = [one.external_id for one in seen.messages]
+    acknowledged |= {key for key in keys if _task_of(key) in ended or (key or "").startswith(BROUGHT)}
     stored = Counter(message.external_id for message in seen.messages)
     for key, times in stored.items():
         if times > 1:
