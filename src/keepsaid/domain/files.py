@@ -110,7 +110,7 @@ def adding_words(text: str, words: str) -> str:
     return f"{text}\n{words}" if text else words
 
 
-def brought(message: StoredMessage, files: Iterable[StoredFile]) -> str:
+def attachment_line(message: StoredMessage, files: Iterable[StoredFile]) -> str:
     """What came with a message, in one line that can end no label it stands in; "" for nothing.
 
     Files are named with their state; without any, what came is named as the payload names it.

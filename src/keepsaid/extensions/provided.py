@@ -217,7 +217,7 @@ class OutwardFileChannel(OutwardChannel):
         self.fetch = files.fetch
 
 
-def outward_channel(name: str, provider: extension.ChannelProvider) -> OutwardChannel:
+def _outward_channel(name: str, provider: extension.ChannelProvider) -> OutwardChannel:
     """The channel of an extension, with what it can do beside sending."""
     made: object = provider
     if isinstance(made, channel.FileChannel):
@@ -257,7 +257,7 @@ def provided_by(made: Any, manifest: Manifest, agent: extension.Agent | None) ->
     _check_kinds(made, manifest, {"tool": bool(tools), "context": bool(says), "agent": agent is not None})
     channels: dict[str, channel.Channel] = dict(made.channels()) if isinstance(made, extension.ChannelsProvider) else {}
     if isinstance(made, extension.ChannelProvider):
-        channels[manifest.id] = outward_channel(manifest.id, made)
+        channels[manifest.id] = _outward_channel(manifest.id, made)
     return Provided(
         channels,
         made.hooks() if isinstance(made, extension.HookProvider) else {},

@@ -13,14 +13,16 @@ from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import Effect, OfTask, staged_in
+from keepsaid.domain.files import Picture, attachment_line
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Injection
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Outcome, Recent, Usage
 from keepsaid.errors import LeaseLost, MessageDamaged
-from keepsaid.pipeline.prompt import attention, brought, layers
+from keepsaid.pipeline.prompt import attachments, attention, layers
 from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, Sources, assemble, measured, tools_of
 from keepsaid.pipeline.prompt.guard import Fitting, Guard, chosen, merge_retry_trace, recorded, shown_at, trace_of
 from keepsaid.pipeline.routing import RoutingRules
@@ -119,7 +121,7 @@ class Answering:
             await self.commit(whole, executed.with_answer(Outcome("", (), Usage(), NO_MODEL, silent=silent)))
             return
         self.agent.progress.tell(claimed.all_messages, channel.TurnProgress("began"))
-        claimed = await brought.await_files(self.store.files, self.clock, claimed, self.settings.files_wait_s)
+        claimed = await self._with_files(claimed)
         matcher = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, matcher, begins_anew=executed.begins_anew)
         lasting = () if claimed.around.incognito else conversation.set_personality(claimed)
@@ -129,9 +131,8 @@ class Answering:
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before
         )
         steps = run.StepLog(self.store, self.clock, claimed.held, trace)
-        inbox = run.SteeringInbox(
-            self.store, claimed, self._joining(claimed), partial(layers.joining, claimed, matcher), offload
-        )
+        prepare = partial(self._prepare, claimed, matcher)
+        inbox = run.SteeringInbox(self.store, claimed, self._joining(claimed), prepare)
 
         def delta(text: str) -> None:
             self.agent.progress.tell(inbox.claimed.all_messages, channel.TurnProgress("delta", text))
@@ -200,7 +201,7 @@ class Answering:
             ids = {"turn": claimed.turn_id, "batch": claimed.batch.id}
             _turn_log.warning("the turn goes on without: %s", "; ".join(left_out), extra=ids)
         given = injection or memory.value
-        seen = await brought.pictures_of(self.store.files, claimed) if self.settings.pictures else ()
+        seen = await self._pictures(claimed)
         context = parts.standing, parts.turn_context(now)
         return PromptInputs(claimed, await tail, given, *context, left_out=left_out, pictures=seen)
 
@@ -230,7 +231,7 @@ class Answering:
             url, reply_to = address(claimed.all_messages)
             text = attention.with_late_notice(outcome.reply, claimed, self._stale_ms(claimed), now)
             reply = ReplyDraft(self.ids.next(), text, url=url, reply_to=reply_to)
-        outcome = replace(outcome, attached=brought.attached_to(claimed))
+        outcome = replace(outcome, attached=attachments.attached_to(claimed))
         steered = tuple(one.batch_id for one in claimed.steered)
         settled = commits.TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
         settled = replace(settled, inactive_ms=self.settings.sessions.inactive_ms, steady=self.clock.steady_ms())
@@ -247,6 +248,23 @@ class Answering:
 
     def _stale_ms(self, claimed: ClaimedBatch) -> int:
         return self.settings.stale_ms.get(claimed.batch.lane.channel, 0)
+
+    async def _prepare(
+        self, claimed: ClaimedBatch, matcher: attention.SlotMatcher, message: StoredMessage
+    ) -> run.JoiningMessage:
+        """A message that joins the turn, with what came with it."""
+        files = tuple(await self.store.files.of_messages((message.id,)))
+        alone = await self._with_files(replace(claimed, messages=(message,), files=files))
+        [ready] = alone.messages
+        written = partial(layers.joining, replace(claimed, files=alone.files), matcher, ready)
+        shown = await self.agent.offload(len(ready.text), written)
+        return run.JoiningMessage(ready, shown, attachment_line(ready, alone.files), await self._pictures(alone))
+
+    async def _with_files(self, claimed: ClaimedBatch) -> ClaimedBatch:
+        return await attachments.await_files(self.store.files, self.clock, claimed, self.settings.files_wait_s)
+
+    async def _pictures(self, claimed: ClaimedBatch) -> tuple[Picture, ...]:
+        return await attachments.pictures_of(self.store.files, claimed) if self.settings.pictures else ()
 
     def _joining(self, claimed: ClaimedBatch) -> Window | None:
         """The window of messages that are added to the running turn; None if the channel does not steer."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 
 from keepsaid.domain import context, effects, trust
-from keepsaid.domain.files import brought
+from keepsaid.domain.files import attachment_line
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Layer, Record, Role
 from keepsaid.domain.scene import MEMORY_PRIORITY, PromptInputs, Quote, SlotSettlement
@@ -193,7 +193,7 @@ def shown(claimed: ClaimedBatch) -> str:
 
 def with_attachments(claimed: ClaimedBatch, one: StoredMessage) -> str:
     """A message as it stands in the prompt, and below it what is attached, by reference."""
-    return attention.with_label(attention.render_message(claimed, one), brought(one, claimed.files))
+    return attention.with_label(attention.render_message(claimed, one), attachment_line(one, claimed.files))
 
 
 def _hint(claimed: ClaimedBatch) -> str:

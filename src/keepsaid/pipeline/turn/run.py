@@ -10,8 +10,8 @@ from functools import partial
 from typing import NamedTuple
 
 from keepsaid.domain import busy, commits, effects, receipt, turn
-from keepsaid.domain.attachment import described
 from keepsaid.domain.batch import Window
+from keepsaid.domain.files import Picture
 from keepsaid.domain.ids import read
 from keepsaid.domain.message import StoredMessage, Trust, Trusted
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall, answered_calls
@@ -26,18 +26,27 @@ from keepsaid.text.normal import cut, digest, normalise, normalise_json
 from keepsaid.values import frozen
 
 
+@frozen
+class JoiningMessage:
+    """A message that joins a running turn: as it stands in the prompt, what came with it, and the pictures of that."""
+
+    message: StoredMessage
+    shown: str
+    attached: str = ""
+    pictures: tuple[Picture, ...] = ()
+
+
 @dataclass(slots=True, eq=False)
 class SteeringInbox:
     """Batches that are added to one turn; without a `window` only those that its recorded steps were shown.
 
-    `claimed` is the turn's batch with all that has joined it, `spoken` renders a message for the prompt.
+    `claimed` is the turn's batch with all that has joined it, `prepare` makes a message ready for the prompt.
     """
 
     operations: store_views.Operations
     claimed: turn.ClaimedBatch
     window: Window | None
-    spoken: Callable[[StoredMessage], str]
-    offload: runtime.Offload = runtime.inline
+    prepare: Callable[[StoredMessage], Awaitable[JoiningMessage]]
     _shown: dict[str, str] = field(default_factory=dict, init=False)
 
     async def before(self, n: int, *, replayed: bool) -> list[Record]:
@@ -52,10 +61,11 @@ class SteeringInbox:
     async def _records(self, steered: turn.Steered) -> list[Record]:
         records = []
         for message in steered.messages:
+            ready = await self.prepare(message)
             ref, origin = f"message:{message.id}", message.inbound.origin
-            self._shown[ref] = await self.offload(len(message.text), partial(self.spoken, message))
-            who, attached = origin.name or origin.sender, described(message.inbound.content)
-            records.append(Record(Role.USER, message.text, speaker=who, ref=ref, attached=attached, trust=origin.trust))
+            self._shown[ref] = ready.shown
+            said = Record(Role.USER, ready.message.text, speaker=origin.name or origin.sender, ref=ref)
+            records.append(replace(said, attached=ready.attached, trust=origin.trust, pictures=ready.pictures))
         return records
 
     def sent(self, exchange: tuple[Record, ...]) -> tuple[Record, ...]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keepsaid.domain.files import FileState, Picture, StoredFile, brought, with_words
+from keepsaid.domain.files import FileState, Picture, StoredFile, attachment_line, with_words
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.ports.runtime import Clock
@@ -46,5 +46,5 @@ async def pictures_of(files: FileView, claimed: ClaimedBatch) -> tuple[Picture, 
 
 def attached_to(claimed: ClaimedBatch) -> tuple[tuple[int, str], ...]:
     """What came with the messages of a turn, by their ids; those that brought nothing are left out."""
-    lines = ((one.id, brought(one, claimed.files)) for one in claimed.messages)
+    lines = ((one.id, attachment_line(one, claimed.files)) for one in claimed.messages)
     return tuple((number, line) for number, line in lines if line)
