@@ -23,6 +23,7 @@ _DIFFERS = (
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "DAY"),
     (re.compile(r"\b\d+(\.\d+)? (ms|s)\b"), "SPAN"),
     (re.compile(r"\b[0-9a-f]{12}\b"), "VERSION"),
+    (re.compile(r"\bbulletin \d[\d,]* \|\s+"), ""),  # it is written beside the turns, when there is time for it
     (re.compile(r"\b([a-z]+) \d[\d,]*(?= \||  +about| tokens)"), r"\1 TOKENS"),
     (re.compile(r"\(\d+(\.\d+)?\)"), "(SCORE)"),
     (re.compile(r"\b\d+% of the previous prompt can be cached, [\d,]+ of [\d,]+ bytes"), "SHARE"),
