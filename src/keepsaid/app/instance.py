@@ -140,7 +140,7 @@ class Instance:
         )
         self.toolbox = channels.Toolbox(channels.servers_of(home, config, clock))
         told, offered = self._previews(), (outside.tools, self._contributions(), self.toolbox)
-        shared = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence
+        shared = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence, self.channels
         builder = agent.AgentBuilder(home, config, stores, answers, have, system, told, offered, *shared)
         self.flow = builder.flow()
         self.recorder.watch((hints := self.flow.hints).record, shares=outside.life.shares)

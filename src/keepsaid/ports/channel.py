@@ -72,6 +72,30 @@ class PreviewChannel(Protocol):
         """
 
 
+@frozen
+class ReactionTarget:
+    """A message that is to get a reaction: its provider id, the medium's id of its sender, and when it was received.
+
+    `at_ms` is milliseconds UTC: with it, the same reaction to the same message is the same event everywhere.
+    """
+
+    provider_id: str
+    sender: str = ""
+    at_ms: int = 0
+
+
+@runtime_checkable
+class ReactingChannel(Protocol):
+    """A channel on which a message can get an emoji."""
+
+    async def react(self, lane: Lane, target: ReactionTarget, emoji: str) -> None:
+        """Give a message of the lane an emoji; twice has the effect of once.
+
+        Raises ToolError in words for the model, without words of the provider's: an emoji that cannot be used there, a
+        message that is gone, a provider that cannot be reached.
+        """
+
+
 class Hook(Protocol):
     """A channel that others call: it proves who called and reads what they sent."""
 

@@ -15,12 +15,15 @@ from typing import Any
 from keepsaid.adapters.channels.discord_api import DiscordApi, DiscordRefused, DiscordUnreachable, refused, unreachable
 from keepsaid.adapters.channels.discord_markdown import REPEATED, discord_parts
 from keepsaid.adapters.channels.discord_places import DiscordPlaces
+from keepsaid.adapters.channels.discord_reactions import add_reaction
 from keepsaid.adapters.channels.discord_updates import snowflake_at
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
 from keepsaid.domain.message import Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
+from keepsaid.errors import ToolError
+from keepsaid.ports.channel import ReactionTarget
 from keepsaid.ports.runtime import Clock
 
 NAME = "discord"
@@ -112,6 +115,15 @@ class DiscordChannel:
     async def show_draft(self, lane: Lane, number: int, text: str) -> bool:  # noqa: ARG002 - the protocol's signature
         """Show nothing: Discord has no drafts, and a real message would have to be delivered as one."""
         return False
+
+    async def react(self, lane: Lane, target: ReactionTarget, emoji: str) -> None:
+        """Give a message of the lane an emoji; raises ToolError."""
+        place = place_of_lane(lane)
+        if lane.account != self.account:
+            raise ToolError(f"the bot {lane.account} is not set up here any more")
+        if not place.isdecimal() or not target.provider_id.isdecimal():
+            raise ToolError("that message cannot get a reaction: it is not one of Discord")
+        await add_reaction(self._api, place, target.provider_id, emoji)
 
     async def close(self) -> None:
         await self._api.close()

@@ -21,11 +21,13 @@ from keepsaid.adapters.channels.telegram_api import (
     wait_ms,
 )
 from keepsaid.adapters.channels.telegram_line import TelegramAccount
+from keepsaid.adapters.channels.telegram_reactions import set_reaction
 from keepsaid.adapters.channels.telegram_updates import CHAT, IN_CHAT
 from keepsaid.domain.message import Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
-from keepsaid.errors import StoreError
+from keepsaid.errors import StoreError, ToolError
+from keepsaid.ports.channel import ReactionTarget
 from keepsaid.text.styled import PartLimits, Style, StyledText, split, utf16_units
 
 NAME = "telegram"
@@ -110,6 +112,16 @@ class TelegramChannel:
             return True
         draft = {**_place(lane), "draft_id": number, "text": last.text, "entities": _entities(last)}
         return await self._shown("sendMessageDraft", lane, draft)
+
+    async def react(self, lane: Lane, target: ReactionTarget, emoji: str) -> None:
+        """Give a message of the lane an emoji, in the place of the bot's former one; raises ToolError."""
+        if lane.account != self.account:
+            raise ToolError(f"the bot {lane.account} is not set up here any more")
+        former, _, name = target.provider_id.rpartition(IN_CHAT)
+        chat = _chat_id(former) if former else _chat_id(lane.conversation)
+        if not name.isdecimal():
+            raise ToolError("that message cannot get a reaction: it is not one of Telegram")
+        await set_reaction(self._api, chat, int(name), emoji)
 
     async def _shown(self, method: str, lane: Lane, parameters: Mapping[str, object]) -> bool:
         """Whether something beside messages is shown; what Telegram refuses is not tried again in this turn."""

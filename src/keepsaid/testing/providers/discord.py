@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
@@ -39,6 +39,7 @@ _ROUTES: Final = (
     ("list messages", r"GET /channels/(\d+)/messages"),
     ("create message", r"POST /channels/(\d+)/messages"),
     ("typing", r"POST /channels/(\d+)/typing"),
+    ("react", r"PUT /channels/(\d+)/messages/(\d+)/reactions/([^/]+)/@me"),
 )
 """Requests by the name under which they are counted."""
 
@@ -198,6 +199,9 @@ class DiscordServer(ListeningServer):
                 return 200, self.messages.listed(numbers[0], int(after or 0), int(limit or 50))
             case "create message":
                 return 200, self._create(numbers[0], _body(request))
+            case "react":
+                self.messages.react(numbers[0], numbers[1], unquote(numbers[2]))
+                return 204, None
             case "typing":
                 self.typing.append(str(self.messages.channel(numbers[0])["id"]))
                 return 204, None

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from keepsaid.text.emoji import is_emoji
 from keepsaid.values import frozen
 
 _EPOCH_MS: Final = 1_420_070_400_000
 _NONCE_MS = 300_000
 _CHARS_MAX, _NONCE_CHARS_MAX, _PAGE_MAX = 2_000, 25, 100
 _DIRECT = 1
+_REACTIONS_MAX = 20
 
 
 class DiscordFault(Exception):
@@ -42,11 +44,14 @@ class DiscordMessages:
     """What is written where. `gone` maps channels to what is said of sending there.
 
     `rate` is how many messages a channel takes in how many seconds. `refuses_references` has it refuse to answer.
+    `reactions` has the emoji that the bot gave each message; with `reacts_blocked` it may give none.
     """
 
     def __init__(self, bot: str, now_ms: Callable[[], int]) -> None:
         self.sent: list[DiscordSent] = []
         self.gone: dict[str, DiscordFault] = {}
+        self.reactions: dict[str, list[str]] = {}
+        self.reacts_blocked = False
         self.rate = (1_000, 5.0)
         self.refuses_references = False
         self._bot = bot
@@ -112,6 +117,19 @@ class DiscordMessages:
             self._nonces[nonce] = (self._now_ms(), made)
         self.sent.append(DiscordSent(made["id"], channel, made["content"], dict(given)))
         return made, True
+
+    def react(self, channel: str, number: str, emoji: str) -> None:
+        """The bot gives a message an emoji; raises DiscordFault for what the real one would refuse."""
+        if all(one["id"] != number for one in self._written[self.channel(channel)["id"]]):
+            raise DiscordFault(404, 10_008, "Unknown Message")
+        if not is_emoji(emoji):
+            raise DiscordFault(400, 10_014, "Unknown Emoji")
+        if self.reacts_blocked:
+            raise DiscordFault(403, 90_001, "Reaction was blocked")
+        given = self.reactions.setdefault(number, [])
+        if emoji not in given and len(given) >= _REACTIONS_MAX:
+            raise DiscordFault(400, 30_010, "Maximum number of reactions reached (20)")
+        given += [] if emoji in given else [emoji]
 
     def listed(self, channel: str, after: int, limit: int) -> list[dict[str, Any]]:
         """The oldest messages after an id, newest first, without their nonces."""

@@ -186,15 +186,22 @@ class SlackServer(ListeningServer):
                 return {"url": self.sockets.make_url()}
             case "chat.postMessage":
                 return self._post(form)
-            case "conversations.history" | "conversations.replies":
-                try:
-                    return self.history.page(form, is_thread=method == "conversations.replies")
-                except KeyError as error:
-                    raise SlackError(str(error.args[0])) from error
+            case "conversations.history" | "conversations.replies" | "reactions.add":
+                return self._of_history(method, form)
             case "assistant.threads.setStatus":
                 self.statuses.append(dict(form))
                 return {}
         raise SlackError("unknown_method")
+
+    def _of_history(self, method: str, form: Mapping[str, str]) -> dict[str, Any]:
+        """What was said in a channel, or a reaction to it."""
+        try:
+            if method == "reactions.add":
+                self.history.react(form)
+                return {}
+            return self.history.page(form, is_thread=method == "conversations.replies")
+        except KeyError as error:
+            raise SlackError(str(error.args[0])) from error
 
     def _post(self, form: Mapping[str, str]) -> dict[str, Any]:
         """Accept a message as Slack would, or raise the error that it would name."""

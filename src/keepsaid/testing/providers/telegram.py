@@ -1,7 +1,8 @@
 """Telegram's Bot API, as much of it as a bot needs that people talk to: `async with TelegramServer(token) as telegram`.
 
-What people say is queued by `say`; `sent` is what the bot was let send, `drafts` and `typing` what it let people see.
-Updates stay until a later offset confirms them. A second poller gets 409, a message that the real one would refuse 400.
+What people say is queued by `say`; `sent` is what the bot was let send, `drafts` and `typing` what it let people see,
+`reactions` what it gave to messages. Updates stay until a later offset confirms them. A second poller gets 409,
+a message that the real one would refuse 400.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
 from keepsaid.testing.providers.telegram_posts import HookPoster
+from keepsaid.testing.providers.telegram_reactions import TelegramReactions
 from keepsaid.values import frozen
 
 TOKEN = "4711:scripted-bot-of-a-test"  # noqa: S105 - of a scripted bot
@@ -63,6 +65,7 @@ class TelegramServer(ListeningServer):
         self.menu: list[dict[str, str]] = []
         self.calls: dict[str, int] = {}
         self.gone: dict[int, BadRequestError] = {}
+        self.reactions = TelegramReactions()
         self.rival = False
         self._updates: list[dict[str, Any]] = []
         self.posts = HookPoster(self._updates, lambda: self.mischief("hook", self.posts.posts), self._tell)
@@ -82,8 +85,10 @@ class TelegramServer(ListeningServer):
         person = {"id": sender, "is_bot": False, "first_name": f"Person {sender}"}
         place = {"id": chat, "type": kind, **({"title": "The room"} if chat < 0 else {})}
         message = {"message_id": self._number, "from": person, "chat": place, "date": 1_700_000_000, "text": text}
+        number = self._number
+        self.reactions.messages.add((chat, number))
         self.update(message=message | fields)
-        return self._number
+        return number
 
     def update(self, **fields: Any) -> None:
         """Queue an update of any kind."""
@@ -164,6 +169,8 @@ class TelegramServer(ListeningServer):
                 return True
             case "sendMessage":
                 return self._send(given)
+            case "setMessageReaction":
+                return self._react(given)
             case "sendMessageDraft":
                 return self._draft(given)
             case "sendChatAction":
@@ -209,6 +216,11 @@ class TelegramServer(ListeningServer):
         self.drafts.append(dict(given))
         return True
 
+    def _react(self, given: Mapping[str, Any]) -> bool:
+        if reason := self.reactions.set(given):
+            raise BadRequestError(400, reason)
+        return True
+
     def _send(self, given: Mapping[str, Any]) -> dict[str, Any]:
         chat, text = given.get("chat_id"), given.get("text")
         if not isinstance(chat, int):
@@ -217,6 +229,7 @@ class TelegramServer(ListeningServer):
             raise self.gone[chat]
         _check(text, given.get("entities", []))
         self._number += 1
+        self.reactions.messages.add((chat, self._number))
         self.sent.append(SentMessage(self._number, chat, str(text), dict(given)))
         return {"message_id": self._number, "chat": {"id": chat}, "date": 1_700_000_000, "text": text}
 

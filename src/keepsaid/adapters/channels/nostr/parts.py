@@ -66,6 +66,11 @@ def part_of(body: str) -> NostrPart:
     return NostrPart(given.get("rumor", ""), events, given.get("refusal", ""))
 
 
+def event_of(text: str, receiver: str) -> NostrEvent:
+    """An event for a receiver, of its JSON."""
+    return NostrEvent(str(json.loads(text)["id"]), receiver, text)
+
+
 def _texts(text: str) -> Iterator[str]:
     """A text in pieces that fit into an event."""
     clean = text.encode("utf-8", "replace").decode()
