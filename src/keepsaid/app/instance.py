@@ -34,6 +34,7 @@ from keepsaid.memory.injection import LEG_SHARE
 from keepsaid.memory.recording import KEPT_MAX, RECORDED_MAX
 from keepsaid.memory.summaries import COPIED_MAX
 from keepsaid.pipeline.admission import Admission
+from keepsaid.pipeline.feedback import ReactionFeedback
 from keepsaid.pipeline.intake import DiskSpaceGuard, IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
 from keepsaid.pipeline.outbox import OutboxSender
@@ -207,7 +208,7 @@ class Instance:
     async def _describe_inbox(self) -> str:
         return await self.services.inbox.describe_waiting()
 
-    def _way_in(self) -> tuple[Admission, MessageIntake]:
+    def _way_in(self) -> tuple[Admission, MessageIntake, ReactionFeedback]:
         config, operations, clock = self.config, self.operations, self.clock
         windows = {name: one.window(config.buffer.window()) for name, one in config.channels.items() if one.enabled}
         same_body_ms = {name: one.dedupe_content_ms for name, one in config.channels.items()}
@@ -216,7 +217,8 @@ class Instance:
         rules, hints = config.access_rules(), self.flow.hints
         admission = Admission(operations, clock, self.ids, hints, rules, secrets.randbits)
         intake = MessageIntake(operations, clock, self.ids, windows, limits, self.reserve, config.lanes.rules())
-        return admission, intake
+        named = frozenset(name for name, one in config.channels.items() if one.feedback)
+        return admission, intake, ReactionFeedback(operations, clock, named)
 
     def _active_extensions(self) -> Sequence[loaded.LoadedExtension]:
         return self.extending.lifecycle.active
@@ -248,10 +250,11 @@ class Instance:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""
         if self.failure is not None:
             raise copy(self.failure)
-        admission, intake = self._door
+        admission, intake, feedback = self._door
         inbound = await admission.admit(inbound)
         received = await self.flow.receive(intake, inbound)
         await admission.send_code(inbound, received)
+        await feedback.record(inbound, received)
         return self._early.expect(inbound, received)
 
     @property
