@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
-from tests.contract.provider_cast import QUICK, SPEED, ListeningProviderServer, ProviderCast, reply_in
+from tests.contract.people_casts import NostrPeers
+from tests.contract.provider_cast import QUICK, SPEED, ListeningProviderServer, reply_in
 
 from keepsaid.adapters.channels.nostr.channel import NostrChannel
 from keepsaid.adapters.channels.nostr.keys import WRAP, NostrKeys
@@ -32,7 +33,7 @@ from keepsaid.testing.providers.nostr_people import NostrPerson, secret_of
 _ROOM = "nostr:direct:the-room-with-ann"
 
 
-class NostrCast(ProviderCast):
+class NostrCast(NostrPeers):
     """An account of Nostr, at one relay where its correspondent reads too."""
 
     acts = (Mischief.DROP, Mischief.FAIL, Mischief.RESET_AFTER, Mischief.SLOW_DOWN, Mischief.GARBLE)
@@ -82,18 +83,19 @@ class NostrCast(ProviderCast):
             await pool.close()
 
     def say(self, text: str) -> None:
-        self._store(self.ann.write(text, self.keys.public)[1])
+        self.last, wrap = self.ann.write(text, self.keys.public)
+        self.store(wrap)
 
     def say_in_group(self, text: str, *, addressed: bool) -> None:
         named = f"nostr:{self.keys.npub()} {text}" if addressed else text
-        self._store(self.ann.write(named, self.keys.public, self.bob.public)[1])
+        self.store(self.ann.write(named, self.keys.public, self.bob.public)[1])
 
     def say_itself(self, text: str) -> None:
-        self._store(self.agent.write(text, self.keys.public)[1])
+        self.store(self.agent.write(text, self.keys.public)[1])
 
     def garble(self) -> None:
         wrap = {"id": "0" * 64, "pubkey": "1" * 64, "created_at": self._now_s(), "kind": WRAP, "content": "?"}
-        self._store({**wrap, "tags": [["p", self.keys.public]], "sig": "2" * 128})
+        self.store({**wrap, "tags": [["p", self.keys.public]], "sig": "2" * 128})
 
     def drop(self) -> None:
         self.relay.drop()
@@ -111,7 +113,7 @@ class NostrCast(ProviderCast):
     def _now_s(self) -> int:
         return self.clock.now_ms() // 1_000
 
-    def _store(self, event: Mapping[str, Any]) -> None:
+    def store(self, event: Mapping[str, Any]) -> None:
         """Have an event stored and sent; what is stored first is sent first."""
         task = asyncio.ensure_future(self.relay.store(event))
         self._said.add(task)

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from keepsaid.adapters.channels.abilities import DISCORD
 from keepsaid.adapters.channels.discord_api import DiscordApi, DiscordRefused, DiscordUnreachable, refused, unreachable
 from keepsaid.adapters.channels.discord_markdown import REPEATED, discord_parts
 from keepsaid.adapters.channels.discord_places import DiscordPlaces
@@ -30,8 +31,8 @@ NAME = "discord"
 CHANNEL = "discord:"
 """How a conversation begins; after it comes the id of the channel."""
 
-_NONCE_MS = 120_000
-"""Milliseconds after the first try in which Discord returns the first message of a nonce; it promises minutes."""
+_NONCE_MS = int(DISCORD.keyed_s * 1_000)
+"""Milliseconds after the first try in which Discord returns the first message of a nonce."""
 
 _FIND_BEFORE_MS = 60_000
 """How much earlier than the first try a message is looked for: the clocks may differ."""
@@ -53,8 +54,9 @@ class DiscordChannel:
 
     name = NAME
     sending = Sending.PUSH
+    abilities = DISCORD
 
-    typing_ms = 8_000
+    typing_ms = int(DISCORD.typing_s * 1_000)
 
     def __init__(self, api: DiscordApi, pace: SendingPace, account: str, places: DiscordPlaces, clock: Clock) -> None:
         self._api = api

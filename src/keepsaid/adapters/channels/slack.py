@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
+from keepsaid.adapters.channels.abilities import SLACK
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
 from keepsaid.adapters.channels.slack_api import (
@@ -59,8 +60,9 @@ class SlackChannel:
 
     name = NAME
     sending = Sending.PUSH
+    abilities = SLACK
 
-    typing_ms = 30_000
+    typing_ms = int(SLACK.typing_s * 1_000)
 
     def __init__(self, bot: SlackAccount, pace: SendingPace) -> None:
         self._api = bot.api

@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 
+from keepsaid.adapters.channels.abilities import TELEGRAM
 from keepsaid.adapters.channels.markdown import read_markdown
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
@@ -35,7 +36,7 @@ NAME = "telegram"
 _log = logging.getLogger("keepsaid.telegram")
 
 _REPEATED = "(may be a repeat)\n"
-_UNITS_MAX, _ENTITIES_MAX = 4_096 - len(_REPEATED), 100
+_UNITS_MAX, _ENTITIES_MAX = TELEGRAM.chars_max - len(_REPEATED), 100
 """What one message takes, with room for the line that marks a repeat."""
 
 _LIMITS = PartLimits(_UNITS_MAX, _ENTITIES_MAX, utf16_units)
@@ -62,8 +63,9 @@ class TelegramChannel:
 
     name = NAME
     sending = Sending.PUSH
+    abilities = TELEGRAM
 
-    typing_ms = 4_000
+    typing_ms = int(TELEGRAM.typing_s * 1_000)
 
     def __init__(self, bot: TelegramAccount, pace: SendingPace, *, drafts: bool = True) -> None:
         self._api = bot.api

@@ -108,6 +108,10 @@ class DiscordServer(ListeningServer):
         told = self.messages.edit(number, text)
         self.gateway.dispatch("MESSAGE_UPDATE", self.messages.as_dispatched(told))
 
+    def react(self, number: str, emoji: str, *, channel: str = GENERAL, sender: str = "7") -> None:
+        """Somebody gives a message an emoji."""
+        self.gateway.dispatch("MESSAGE_REACTION_ADD", self.messages.reaction(channel, number, sender, emoji))
+
     def add_thread(self, number: str, parent: str = GENERAL) -> str:
         """Somebody begins a thread; returns its id."""
         told = {"id": number, "type": 11, "name": f"thread {number}", "parent_id": parent, "guild_id": GUILD}
@@ -200,7 +204,7 @@ class DiscordServer(ListeningServer):
             case "create message":
                 return 200, self._create(numbers[0], _body(request))
             case "react":
-                self.messages.react(numbers[0], numbers[1], unquote(numbers[2]))
+                self._react(numbers[0], numbers[1], unquote(numbers[2]))
                 return 204, None
             case "typing":
                 self.typing.append(str(self.messages.channel(numbers[0])["id"]))
@@ -220,6 +224,10 @@ class DiscordServer(ListeningServer):
                 budget = {"total": 1_000, "remaining": self.identifies_left, "reset_after": 3_600_000}
                 return {"url": self.gateway.url, "shards": 1, "session_start_limit": budget}
         return None
+
+    def _react(self, channel: str, number: str, emoji: str) -> None:
+        if self.messages.react(channel, number, emoji):
+            self.react(number, emoji, channel=channel, sender=BOT)
 
     def _create(self, channel: str, given: Mapping[str, Any]) -> dict[str, Any]:
         told, is_new = self.messages.create(channel, given)

@@ -122,6 +122,11 @@ class MatrixServer(ListeningServer):
             **{"m.new_content": new, "m.relates_to": {"rel_type": "m.replace", "event_id": number}},
         )
 
+    def react(self, number: str, emoji: str, room: str = "!room:test", sender: str = "@ann:test") -> str:
+        """Somebody gives an event an emoji; returns the id of the new event."""
+        related = {"rel_type": "m.annotation", "event_id": number, "key": emoji}
+        return self.send(_REACTION, room, sender, {"m.relates_to": related})
+
     def redact(self, number: str, room: str = "!room:test", sender: str = "@ann:test") -> str:
         """Somebody deletes an event: its content goes; returns the id of the redaction."""
         found = self.rooms.find(room, number)

@@ -117,6 +117,12 @@ class SlackServer(ListeningServer):
         self.sockets.deliver("events_api", payload)
         return payload
 
+    def react(self, ts: str, name: str, *, user: str = "U7", channel: str = "C1", is_added: bool = True) -> None:
+        """Somebody gives a message an emoji, by its name, or takes it back."""
+        kind = "reaction_added" if is_added else "reaction_removed"
+        item = {"type": "message", "channel": channel, "ts": ts}
+        self.emit({"type": kind, "user": user, "reaction": name, "item": item, "event_ts": f"9.{self._events}"})
+
     def command(self, command: str, text: str = "", *, user: str = "U7", channel: str = "C1") -> dict[str, Any]:
         """Somebody gives a slash command; returns its payload."""
         self._events += 1
@@ -198,6 +204,7 @@ class SlackServer(ListeningServer):
         try:
             if method == "reactions.add":
                 self.history.react(form)
+                self.react(form["timestamp"], form["name"], user=BOT, channel=form["channel"])
                 return {}
             return self.history.page(form, is_thread=method == "conversations.replies")
         except KeyError as error:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from keepsaid.adapters.channels.abilities import MATRIX
 from keepsaid.adapters.channels.matrix.api import MatrixRefused, MatrixUnreachable, path_of, refused, unreachable
 from keepsaid.adapters.channels.matrix.events import MESSAGE, ROOM, THREAD
 from keepsaid.adapters.channels.matrix.find import KEY, find_sent
@@ -31,8 +32,8 @@ from keepsaid.ports.runtime import Clock
 from keepsaid.text.emoji import is_emoji
 
 REPEATED: Final = "(may be a repeat)\n"
-_TRANSACTION_MS = 1_200_000
-"""Milliseconds after the first try in which a server returns the first event of a transaction: Synapse keeps 30 min."""
+_TRANSACTION_MS = int(MATRIX.keyed_s * 1_000)
+"""Milliseconds after the first try in which a server returns the first event of a transaction."""
 
 _INLINE_CHARS_MAX = 4_096
 """A longer text is read and split in a thread, so that it does not hold up the event loop."""
@@ -47,8 +48,9 @@ class MatrixChannel:
 
     name = NAME
     sending = Sending.PUSH
+    abilities = MATRIX
 
-    typing_ms = 20_000
+    typing_ms = int(MATRIX.typing_s * 1_000)
 
     def __init__(self, account: MatrixAccount, pace: SendingPace, clock: Clock) -> None:
         self._bot = account

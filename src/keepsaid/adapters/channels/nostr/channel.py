@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from keepsaid.adapters.channels.abilities import NOSTR
 from keepsaid.adapters.channels.nostr.directory import NostrDirectory
 from keepsaid.adapters.channels.nostr.parts import NostrEvent, NostrPart, bodies_of, part_of
 from keepsaid.adapters.channels.nostr.people import CONVERSATION, NostrPeople
@@ -35,6 +36,7 @@ class NostrChannel:
 
     name = NAME
     sending = Sending.PUSH
+    abilities = NOSTR
 
     def __init__(self, pool: NostrPool, people: NostrPeople, pace: SendingPace, fallback: Sequence[str] = ()) -> None:
         self.account = pool.keys.public
