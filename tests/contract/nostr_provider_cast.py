@@ -84,18 +84,18 @@ class NostrCast(NostrPeers):
 
     def say(self, text: str) -> None:
         self.last, wrap = self.ann.write(text, self.keys.public)
-        self.store(wrap)
+        self._store(wrap)
 
     def say_in_group(self, text: str, *, addressed: bool) -> None:
         named = f"nostr:{self.keys.npub()} {text}" if addressed else text
-        self.store(self.ann.write(named, self.keys.public, self.bob.public)[1])
+        self._store(self.ann.write(named, self.keys.public, self.bob.public)[1])
 
     def say_itself(self, text: str) -> None:
-        self.store(self.agent.write(text, self.keys.public)[1])
+        self._store(self.agent.write(text, self.keys.public)[1])
 
     def garble(self) -> None:
         wrap = {"id": "0" * 64, "pubkey": "1" * 64, "created_at": self._now_s(), "kind": WRAP, "content": "?"}
-        self.store({**wrap, "tags": [["p", self.keys.public]], "sig": "2" * 128})
+        self._store({**wrap, "tags": [["p", self.keys.public]], "sig": "2" * 128})
 
     def drop(self) -> None:
         self.relay.drop()
@@ -113,7 +113,7 @@ class NostrCast(NostrPeers):
     def _now_s(self) -> int:
         return self.clock.now_ms() // 1_000
 
-    def store(self, event: Mapping[str, Any]) -> None:
+    def _store(self, event: Mapping[str, Any]) -> None:
         """Have an event stored and sent; what is stored first is sent first."""
         task = asyncio.ensure_future(self.relay.store(event))
         self._said.add(task)

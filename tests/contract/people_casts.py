@@ -154,13 +154,13 @@ class NostrPeers(ProviderCast):
     ann: NostrPerson
     last: str
 
-    def store(self, event: Mapping[str, Any]) -> None:
+    def _store(self, event: Mapping[str, Any]) -> None:
         """Have an event stored and sent."""
         raise NotImplementedError
 
     def like(self, emoji: str) -> None:
         tags = [["e", self.last], ["k", "14"]]
-        self.store(self.ann.write(emoji, self.keys.public, kind=REACTION, tags=tags)[1])
+        self._store(self.ann.write(emoji, self.keys.public, kind=REACTION, tags=tags)[1])
 
     def agent_reactions(self) -> Sequence[str]:
         return [str(one["content"]) for one in self.ann.read_reactions(self.relay)]
