@@ -38,6 +38,8 @@ async def test_a_token_is_all_it_takes(tmp_path: Path) -> None:
                 ("telegram:4711:7", "pending", code)
             ]
             assert {one["channel"]: one["access"] for one in listed["channels"]}["telegram"] == "paired"
+            can = {one["channel"]: one["abilities"] for one in listed["channels"]}
+            assert (can["telegram"]["chars_max"], can["telegram"]["unit"], can["http"]) == (4_096, "utf16", None)
             dropped = "inbox", "ls", "--state", "dropped", "--json"
             while not (await asyncio.to_thread(run, *dropped)).json["messages"]:
                 pass

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 from tests.contract.email_provider_cast import EmailCast
 from tests.contract.matrix_provider_cast import MatrixCast
 from tests.contract.nostr_provider_cast import NostrCast
+from tests.contract.people_casts import DiscordPeople, SlackPeople, TelegramPeople
 from tests.contract.provider_cast import FAILS, QUICK, SPEED, ListeningProviderServer, ProviderCast, reply_in
 
 from keepsaid.adapters.channels.discord import DiscordChannel
@@ -52,7 +53,7 @@ from keepsaid.testing.reply_receiver import (
     scripted,
 )
 
-_BACKSLASHED = re.compile(r"\\([^\w\s])")
+_BACKSLASHED = re.compile(r"\\(_|[^\w\s])")
 
 
 class PushCast(ProviderCast):
@@ -102,7 +103,7 @@ def telegram_account(telegram: TelegramServer, inbox: MemoryInbox) -> TelegramAc
     return TelegramAccount(TelegramApi(TOKEN, telegram.url), TOKEN.partition(":")[0], inbox)
 
 
-class TelegramCast(ProviderCast):
+class TelegramCast(TelegramPeople):
     """A bot of Telegram, by long polls."""
 
     acts = FAILS
@@ -144,7 +145,7 @@ class TelegramCast(ProviderCast):
             await account.api.close()
 
     def say(self, text: str) -> None:
-        self.telegram.say(text)
+        self.last = self.telegram.say(text)
 
     def say_in_group(self, text: str, *, addressed: bool) -> None:
         name: dict[str, Any] = {"entities": [{"type": "mention", "offset": 0, "length": 13}]} if addressed else {}
@@ -167,7 +168,7 @@ class TelegramCast(ProviderCast):
         self.telegram.token = "4711:another" if token else TOKEN
 
 
-class DiscordCast(ProviderCast):
+class DiscordCast(DiscordPeople):
     """A bot of Discord, by its gateway."""
 
     acts = FAILS
@@ -178,6 +179,7 @@ class DiscordCast(ProviderCast):
         self.clock = FastClock(SPEED)
         self.discord = DiscordServer(now_ms=self.clock.now_ms)
         self.discord.messages.rate = (1_000_000, 1.0)
+        self.discord.messages.nonce_ms = 86_400_000
         self.server: ListeningProviderServer = self.discord
         self.inbox = MemoryInbox()
 
@@ -213,7 +215,7 @@ class DiscordCast(ProviderCast):
             await api.close()
 
     def say(self, text: str) -> None:
-        self.discord.say(text, channel=DIRECT)
+        self.last = self.discord.say(text, channel=DIRECT)
 
     def say_in_group(self, text: str, *, addressed: bool) -> None:
         named: dict[str, Any] = (
@@ -237,7 +239,7 @@ class DiscordCast(ProviderCast):
         self.discord.token = "another" if token else DISCORD_TOKEN
 
 
-class SlackCast(ProviderCast):
+class SlackCast(SlackPeople):
     """An app of Slack, by Socket Mode. Slack has no order between two sockets."""
 
     acts = FAILS
@@ -282,7 +284,7 @@ class SlackCast(ProviderCast):
             await api.close()
 
     def say(self, text: str) -> None:
-        self.slack.say(text, channel="D1")
+        self.last = self.slack.say(text, channel="D1")
 
     def say_in_group(self, text: str, *, addressed: bool) -> None:
         self.slack.say(f"<@{SLACK_BOT}> {text}" if addressed else text, channel="C1")

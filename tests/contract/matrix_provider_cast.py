@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
-from tests.contract.provider_cast import FAILS, QUICK, SPEED, ListeningProviderServer, ProviderCast, reply_in
+from tests.contract.people_casts import ANN, BOB, MATRIX_DIRECT, MATRIX_GROUP, MatrixPeople
+from tests.contract.provider_cast import FAILS, QUICK, SPEED, ListeningProviderServer, reply_in
 
 from keepsaid.adapters.channels.matrix.api import MatrixApi
 from keepsaid.adapters.channels.matrix.channel import MatrixChannel
@@ -24,11 +25,8 @@ from keepsaid.testing.providers.matrix import TOKEN, MatrixError, MatrixServer
 from keepsaid.testing.providers.matrix_rooms import USER
 from keepsaid.testing.providers.mischief import Mischief, harmless, mischief_of, one_after_the_other
 
-_DIRECT, _GROUP = "!direct:test", "!group:test"
-_ANN, _BOB = "@ann:test", "@bob:test"
 
-
-class MatrixCast(ProviderCast):
+class MatrixCast(MatrixPeople):
     """An account of Matrix, in a room with one person and in one with two."""
 
     acts = FAILS
@@ -43,8 +41,8 @@ class MatrixCast(ProviderCast):
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
-        self.matrix.room(_DIRECT, _ANN)
-        self.matrix.room(_GROUP, _ANN, _BOB)
+        self.matrix.room(MATRIX_DIRECT, ANN)
+        self.matrix.room(MATRIX_GROUP, ANN, BOB)
         pace = SendingPace(self.clock, QUICK, QUICK)
         self.channel: Channel = MatrixChannel(MatrixAccount(self._api()), pace, self.clock)
         return self
@@ -53,7 +51,7 @@ class MatrixCast(ProviderCast):
         return MatrixApi(TOKEN, self.matrix.url)
 
     def reply(self, text: str, number: int = 1) -> StoredReply:
-        conversation = f"matrix:{_DIRECT}"
+        conversation = f"matrix:{MATRIX_DIRECT}"
         return reply_in(Lane("matrix", USER, conversation, lane_key(conversation)), text, number, self.clock.now_ms())
 
     def script(self, *acts: Mischief) -> None:
@@ -63,7 +61,7 @@ class MatrixCast(ProviderCast):
         return [one.body for one in self.matrix.sent]
 
     def close_place(self) -> None:
-        self.matrix.refusals[_DIRECT] = MatrixError(403, "M_FORBIDDEN", "you are not in the room")
+        self.matrix.refusals[MATRIX_DIRECT] = MatrixError(403, "M_FORBIDDEN", "you are not in the room")
 
     @asynccontextmanager
     async def listener(self, line: LineLog) -> AsyncIterator[ListeningProvider]:
@@ -74,17 +72,17 @@ class MatrixCast(ProviderCast):
             await account.api.close()
 
     def say(self, text: str) -> None:
-        self.matrix.say(text, _DIRECT, _ANN)
+        self.last = self.matrix.say(text, MATRIX_DIRECT, ANN)
 
     def say_in_group(self, text: str, *, addressed: bool) -> None:
         named: dict[str, Any] = {"m.mentions": {"user_ids": [USER]}} if addressed else {}
-        self.matrix.say(text, _GROUP, _ANN, **named)
+        self.matrix.say(text, MATRIX_GROUP, ANN, **named)
 
     def say_itself(self, text: str) -> None:
-        self.matrix.say(text, _DIRECT, USER)
+        self.matrix.say(text, MATRIX_DIRECT, USER)
 
     def garble(self) -> None:
-        self.matrix.send("m.room.message", _DIRECT, _ANN, {"msgtype": 7, "body": ["?"]})
+        self.matrix.send("m.room.message", MATRIX_DIRECT, ANN, {"msgtype": 7, "body": ["?"]})
 
     def drop(self) -> None:
         self.matrix.drop()

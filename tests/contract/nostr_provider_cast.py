@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
-from tests.contract.provider_cast import QUICK, SPEED, ListeningProviderServer, ProviderCast, reply_in
+from tests.contract.people_casts import NostrPeers
+from tests.contract.provider_cast import QUICK, SPEED, ListeningProviderServer, reply_in
 
 from keepsaid.adapters.channels.nostr.channel import NostrChannel
 from keepsaid.adapters.channels.nostr.keys import WRAP, NostrKeys
@@ -32,7 +33,7 @@ from keepsaid.testing.providers.nostr_people import NostrPerson, secret_of
 _ROOM = "nostr:direct:the-room-with-ann"
 
 
-class NostrCast(ProviderCast):
+class NostrCast(NostrPeers):
     """An account of Nostr, at one relay where its correspondent reads too."""
 
     acts = (Mischief.DROP, Mischief.FAIL, Mischief.RESET_AFTER, Mischief.SLOW_DOWN, Mischief.GARBLE)
@@ -82,7 +83,8 @@ class NostrCast(ProviderCast):
             await pool.close()
 
     def say(self, text: str) -> None:
-        self._store(self.ann.write(text, self.keys.public)[1])
+        self.last, wrap = self.ann.write(text, self.keys.public)
+        self._store(wrap)
 
     def say_in_group(self, text: str, *, addressed: bool) -> None:
         named = f"nostr:{self.keys.npub()} {text}" if addressed else text

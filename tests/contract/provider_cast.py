@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Protocol, Self
@@ -39,6 +39,38 @@ class ProviderCast:
 
     channel: Channel
     server: ListeningProviderServer
+
+    def typed(self) -> int:
+        """How often typing was shown; never, on media without it."""
+        return 0
+
+    def typing_lane(self) -> Lane:
+        """A lane in which typing is shown."""
+        return self.reply("").lane
+
+    def reply_in_topic(self, text: str) -> StoredReply | None:
+        """A reply to a topic that exists."""
+        return None
+
+    def topics(self) -> Sequence[str]:
+        """The topic of each message that arrived."""
+        return []
+
+    def reply(self, text: str, number: int = 1) -> StoredReply:
+        """A reply to a conversation that exists."""
+        raise NotImplementedError
+
+    def edit(self, text: str) -> None:
+        """A person changes their last message."""
+        raise NotImplementedError("the medium has no edits")
+
+    def like(self, emoji: str) -> None:
+        """A person gives their last message an emoji."""
+        raise NotImplementedError("the medium has no reactions")
+
+    def agent_reactions(self) -> Sequence[str]:
+        """The reactions of the agent."""
+        return []
 
     @asynccontextmanager
     async def cut_off(self) -> AsyncIterator[Channel]:

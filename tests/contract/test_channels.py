@@ -1,4 +1,4 @@
-"""(short: the contract is shipped) Every channel keeps the contract of channels, beside its scripted provider."""
+"""Every channel keeps the contract of channels, beside its scripted provider."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.contract.channel_casts import LISTENING, SENDING
 
+from keepsaid.testing.abilities_contract import AbilitiesContract, ConversationContract
 from keepsaid.testing.listening_contract import ListeningContract
 from keepsaid.testing.sending_contract import SendingContract
 
@@ -23,6 +24,24 @@ class TestSending(SendingContract):
 
 class TestListening(ListeningContract):
     """Messages, by each channel that listens."""
+
+    @pytest.fixture(params=LISTENING)
+    async def listening(self, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+        async with LISTENING[request.param]() as cast:
+            yield cast
+
+
+class TestAbilities(AbilitiesContract):
+    """What each channel declares of replies."""
+
+    @pytest.fixture(params=SENDING)
+    async def sending(self, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+        async with SENDING[request.param]() as cast:
+            yield cast
+
+
+class TestConversations(ConversationContract):
+    """What each channel that listens declares of people."""
 
     @pytest.fixture(params=LISTENING)
     async def listening(self, request: pytest.FixtureRequest) -> AsyncIterator[Any]:

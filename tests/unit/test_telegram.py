@@ -10,7 +10,7 @@ import pytest
 from tests.unit.http_cast import Site, site
 
 from keepsaid.domain.line import LineState
-from keepsaid.testing.model_script import ChatRequest, Say
+from keepsaid.testing.model_script import Call, ChatRequest, Empty, Say, Script
 from keepsaid.testing.model_server import ModelServer
 from keepsaid.testing.providers.mischief import Mischief, harmless, mischief_of, one_after_the_other
 from keepsaid.testing.providers.telegram import BadRequestError, TelegramServer
@@ -238,3 +238,20 @@ async def test_a_group_that_became_a_supergroup_while_an_answer_was_sent(tmp_pat
         await telegram.wait_for(lambda: len(texts(telegram, -1001)) == 2)
         assert at.rows("SELECT count(*) FROM lane") == [(1,)]
         assert [one.chat for one in telegram.sent] == [-1001, -1001]
+
+
+async def test_a_turn_that_only_reacts_sends_nothing_and_the_next_one_knows(tmp_path: Path) -> None:
+    """The model reacts to thanks and says no word; `why` shows it, and the next turn has the call in its transcript."""
+    script = Script(Call("react", {"emoji": "👍"}), Empty(), Say("you thanked me"))
+    async with TelegramServer() as telegram, ModelServer(script) as model:
+        models = {"chat": "openai/scripted", "base_url": model.url, "api_key": "k"}
+        async with site(tmp_path, **settings(telegram, models=models)) as at:
+            number = telegram.say("thank you!")
+            [(reason,)] = await until(at, "SELECT reason FROM turn WHERE state = 'committed'")
+            assert telegram.reactions.given == {(7, number): "👍"}
+            telegram.say("what did I say?")
+            await telegram.wait_for(lambda: texts(telegram) == ["you thanked me"])
+            assert reason == "silent: the agent reacted with an emoji"
+            assert "react" in [
+                call["function"]["name"] for one in model.requests[-1].messages for call in one.get("tool_calls", ())
+            ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 
@@ -30,12 +30,12 @@ from keepsaid.pipeline import intake, runner
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings
 from keepsaid.pipeline.prompt.assemble import Sources
 from keepsaid.pipeline.prompt.layers import fitted, recent, summary
-from keepsaid.pipeline.tools import conversation, tasks
+from keepsaid.pipeline.tools import conversation, reactions, tasks
 from keepsaid.pipeline.turn import authorization, memory_commands, run, worker
 from keepsaid.pipeline.turn.commands import Commands, HomeReports
 from keepsaid.pipeline.turn.saving_commands import SavingCommands
 from keepsaid.ports import memory_store, runtime, store_views
-from keepsaid.ports.channel import Progresses
+from keepsaid.ports.channel import Channel, Progresses, ReactingChannel
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.text import normal, topics
@@ -172,7 +172,10 @@ TaskParts = tuple[
 
 @frozen
 class AgentBuilder:
-    """Who answers in a home; `tools` are those it has beside its own, in the order in which they take a name."""
+    """Who answers in a home; `tools` are those it has beside its own, in the order in which they take a name.
+
+    `outward` are the channels by name; some are added when the extensions start.
+    """
 
     home: Home
     config: Config
@@ -185,6 +188,7 @@ class AgentBuilder:
     reports: HomeReports
     offload: runtime.Offload = runtime.inline
     fence: trust.Fence = trust.UNKEYED
+    outward: Mapping[str, Channel] = field(default_factory=dict)
 
     def flow(self) -> runner.MessagePipeline:
         (operations, _), config = self.stores, self.config
@@ -216,7 +220,9 @@ class AgentBuilder:
         commands = Commands(operations, operations, compact, claims, have.forgetter, saving, self.reports, window)
         told = Streams(self.told, self.tools[1].active)
         here = IdentityFiles(files), self._tools, told, sources, guard, commands, self.offload
-        return AgentDeps(self.model, reminder, *here, lambda claimed: self.approvals(claimed.batch.lane), self.fence)
+        return AgentDeps(
+            self.model, reminder, *here, lambda claimed: self.approvals(claimed.batch.lane), self.fence, self._reacting
+        )
 
     def _injector(self) -> injection.Injector:
         memory = self.config.memory
@@ -249,8 +255,16 @@ class AgentBuilder:
         ours = (*core, conversation.ask_for(claimed), conversation.stay_silent(), *lasting, *given)
         taken = {tool.name for tool in ours}
         offered = (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
-        left_out = self.config.tools.leave_out
-        return [tool for tool in offered if not any(fnmatchcase(tool.name, pattern) for pattern in left_out)]
+        return [tool for tool in offered if not self._is_left_out(tool.name)]
+
+    def _is_left_out(self, name: str) -> bool:
+        """Whether the settings leave out a tool."""
+        return any(fnmatchcase(name, pattern) for pattern in self.config.tools.leave_out)
+
+    def _reacting(self, lane: message.Lane) -> ReactingChannel | None:
+        """The channel of a lane, if messages can get an emoji there and the tool for that is not left out."""
+        channel: object = self.outward.get(lane.channel)
+        return channel if isinstance(channel, ReactingChannel) and not self._is_left_out(reactions.REACT) else None
 
     def _task_tools(self, claimed: turn.ClaimedBatch, steps: Sequence[turn.Step]) -> tasks.TaskTools:
         (store, _), (_, ids) = self.stores, self.system

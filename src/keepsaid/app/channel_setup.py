@@ -8,12 +8,13 @@ from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
+from keepsaid.adapters.channels import abilities
 from keepsaid.adapters.system.machine import SystemClock
 from keepsaid.app.messengers import mailbox_of, nostr_pool, secret
 from keepsaid.config import Config
 from keepsaid.config.document import Key
 from keepsaid.errors import InputError
-from keepsaid.ports.channel import AccountReport
+from keepsaid.ports.channel import AccountReport, ChannelAbilities
 from keepsaid.values import frozen
 
 
@@ -128,6 +129,17 @@ ACCOUNTS: Mapping[str, ChannelAccount] = {
     ),
 }
 """The channels that listen by a token."""
+
+
+ABILITIES: Mapping[str, ChannelAbilities] = {
+    "telegram": abilities.TELEGRAM,
+    "discord": abilities.DISCORD,
+    "slack": abilities.SLACK,
+    "nostr": abilities.NOSTR,
+    "matrix": abilities.MATRIX,
+    "email": abilities.EMAIL,
+}
+"""What each of them can do."""
 
 
 def with_tokens(config: Config, name: str, tokens: Sequence[str]) -> Config:

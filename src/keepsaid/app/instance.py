@@ -34,6 +34,7 @@ from keepsaid.memory.injection import LEG_SHARE
 from keepsaid.memory.recording import KEPT_MAX, RECORDED_MAX
 from keepsaid.memory.summaries import COPIED_MAX
 from keepsaid.pipeline.admission import Admission
+from keepsaid.pipeline.feedback import ReactionFeedback
 from keepsaid.pipeline.fetching import FetchDeps, FileFetcher
 from keepsaid.pipeline.intake import DiskSpaceGuard, IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
@@ -141,7 +142,7 @@ class Instance:
         )
         self.toolbox = channels.Toolbox(channels.servers_of(home, config, clock))
         told, offered = Previews(self.hub, self.channels, clock), (outside.tools, self._contributions(), self.toolbox)
-        shared = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence
+        shared = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence, self.channels
         builder = agent.AgentBuilder(home, config, stores, answers, have, system, told, offered, *shared)
         self.flow = builder.flow()
         self.recorder.watch((hints := self.flow.hints).record, shares=outside.life.shares)
@@ -208,7 +209,7 @@ class Instance:
     async def _describe_inbox(self) -> str:
         return await self.services.inbox.describe_waiting()
 
-    def _way_in(self) -> tuple[Admission, MessageIntake]:
+    def _way_in(self) -> tuple[Admission, MessageIntake, ReactionFeedback]:
         config, operations, clock = self.config, self.operations, self.clock
         windows = {name: one.window(config.buffer.window()) for name, one in config.channels.items() if one.enabled}
         same_body_ms = {name: one.dedupe_content_ms for name, one in config.channels.items()}
@@ -217,7 +218,8 @@ class Instance:
         rules, hints = config.access_rules(), self.flow.hints
         admission = Admission(operations, clock, self.ids, hints, rules, secrets.randbits)
         intake = MessageIntake(operations, clock, self.ids, windows, limits, self.reserve, config.lanes.rules())
-        return admission, intake
+        named = frozenset(name for name, one in config.channels.items() if one.feedback)
+        return admission, intake, ReactionFeedback(operations, clock, named)
 
     def _active_extensions(self) -> Sequence[loaded.LoadedExtension]:
         return self.extending.lifecycle.active
@@ -252,10 +254,11 @@ class Instance:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""
         if self.failure is not None:
             raise copy(self.failure)
-        admission, intake = self._door
+        admission, intake, feedback = self._door
         inbound = await admission.admit(inbound)
         received = await self.flow.receive(intake, inbound)
         await admission.send_code(inbound, received)
+        await feedback.record(inbound, received)
         return self._early.expect(inbound, received)
 
     @property
@@ -296,7 +299,7 @@ class Instance:
         loop = supervisor.ServiceLoop
         everywhere = [
             loop("life", self.life.work, self.life.hint, vital=self.life.terms.shares),
-            loop("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
+            loop("space", self.reserve.work, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
             loop("files", self._look_at_files, asyncio.Event(), poll_ms=_FILES_MS),
             loop("compact", self.compactor.work, self.compactor.hint, vital=False),
             loop("lines", self.lines.work, self.lines.hint, vital=False),
@@ -347,9 +350,6 @@ class Instance:
         checked = RuleTools(self.working.tool_names, lambda: all(one.state in ready for one in guests))
         checked.check(self.config)
         self.reloading.add(checked)
-
-    async def _look_at_disk(self) -> None:
-        self.reserve.look()
 
     async def _look_at_files(self) -> None:
         """Raise StoreGone when the lock, a store or a directory of theirs is no longer at its path."""

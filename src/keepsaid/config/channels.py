@@ -70,6 +70,9 @@ class ChannelConfig(ConfigSection):
     edits: route.Edits | None = None
     """What an edit does that comes after its message was answered or dropped: note (it is kept and remembered),
     answer or ignore. By default note where answer is addressed by default, and answer for others."""
+    feedback: bool = False
+    """Whether a thumbs-down on an answer marks the memory that the answer rests on as wrong, as `/wrong` does. Only if
+    the turn was shown exactly one, beside pinned ones."""
     busy: BusyPolicy = BusyPolicy.QUEUE
     """What comes while its lane is being answered: queue (answered next), steer (shown to the running turn
     between its steps) or interrupt (the turn restarts with it)."""

@@ -321,11 +321,13 @@ class Decide(Commit[bool]):
 class RecordFeedback(Commit[bool]):
     """A person's word that a memory was wrong for a turn, or its withdrawal.
 
-    False when the turn was not shown the memory, or there is nothing to withdraw. Said again it changes nothing.
+    False when the turn was not shown the memory, or there is nothing to withdraw. Said again it changes nothing. With a
+    name in `once` it is done once for that name: a note is kept with it, and the next one is False.
     """
 
     word: receipt.JudgeMemory
     at: int
+    once: str = ""
 
 
 @frozen

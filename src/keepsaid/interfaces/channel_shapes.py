@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from keepsaid.domain.ids import show, when
 from keepsaid.domain.pairing import LetInResult, Pairing, PairingState
-from keepsaid.ports.channel import AccountReport
+from keepsaid.ports.channel import AccountReport, ChannelAbilities
 
 
 def pairing_shape(one: Pairing, at: int) -> dict[str, Any]:
@@ -32,6 +33,21 @@ def let_in_shape(done: LetInResult) -> dict[str, Any]:
     """Who was let in, and the dropped batches with what they said before."""
     dropped = [show("batch", number) for number in done.dropped]
     return {"who": done.who.person, "name": done.name, "state": done.state.value, "dropped": dropped}
+
+
+def abilities_shape(one: ChannelAbilities) -> dict[str, Any]:
+    """What a channel and its medium can do; `keyed_s` is null where a key holds for ever."""
+    return {
+        "keyed_s": None if math.isinf(one.keyed_s) else one.keyed_s,
+        "findable": one.findable,
+        "chars_max": one.chars_max,
+        "unit": one.unit,
+        "typing_s": one.typing_s,
+        "streams": one.streams,
+        "edits": one.edits,
+        "files": one.files,
+        "reactions": one.reactions,
+    }
 
 
 def account_shape(report: AccountReport) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from keepsaid.domain.effects import Effect, OfTask, staged_in
 from keepsaid.domain.files import Picture, attachment_line
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Injection
-from keepsaid.domain.message import StoredMessage
+from keepsaid.domain.message import Lane, StoredMessage
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.scene import PromptInputs
@@ -26,7 +26,7 @@ from keepsaid.pipeline.prompt import attachments, attention, layers
 from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, Sources, assemble, measured, tools_of
 from keepsaid.pipeline.prompt.guard import Fitting, Guard, chosen, merge_retry_trace, recorded, shown_at, trace_of
 from keepsaid.pipeline.routing import RoutingRules
-from keepsaid.pipeline.tools import conversation, tasks
+from keepsaid.pipeline.tools import conversation, reactions, tasks
 from keepsaid.pipeline.turn import authorization, run
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
 from keepsaid.ports import channel, memory_store, runtime
@@ -43,7 +43,8 @@ class AgentDeps:
     """Collaborators of a turn: `tools` makes its tools, `sources` and `reminder` fill its prompt.
 
     `guard` keeps prompts within the model's window. `offload` runs work over long texts. `asking` asks the owner to
-    approve refused calls; without it they stay refused.
+    approve refused calls; without it they stay refused. `reacting` finds the channel of a lane on which messages can
+    get an emoji.
     """
 
     model: Model
@@ -57,6 +58,7 @@ class AgentDeps:
     offload: runtime.Offload = runtime.inline
     asking: Callable[[ClaimedBatch], authorization.Approvals] | None = None
     fence: trust.Fence = trust.UNKEYED
+    reacting: Callable[[Lane], channel.ReactingChannel | None] = lambda _lane: None
 
 
 @frozen
@@ -125,14 +127,15 @@ class Answering:
         matcher = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, matcher, begins_anew=executed.begins_anew)
         lasting = () if claimed.around.incognito else conversation.set_personality(claimed)
-        tools = (*self.agent.tools(claimed), *tools_of(scene), *lasting)
-        offload, tracing = self.agent.offload, partial(trace_of, scene, prompt, tools, fitting.factor)
+        offload = self.agent.offload
+        prepare = partial(self._prepare, claimed, matcher)
+        inbox = run.SteeringInbox(self.store, claimed, self._joining(claimed), prepare)
+        tools = (*self._tools(claimed, inbox), *tools_of(scene), *lasting)
+        tracing = partial(trace_of, scene, prompt, tools, fitting.factor)
         trace = attention.record_lateness(
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before
         )
         steps = run.StepLog(self.store, self.clock, claimed.held, trace)
-        prepare = partial(self._prepare, claimed, matcher)
-        inbox = run.SteeringInbox(self.store, claimed, self._joining(claimed), prepare)
 
         def delta(text: str) -> None:
             self.agent.progress.tell(inbox.claimed.all_messages, channel.TurnProgress("delta", text))
@@ -154,6 +157,13 @@ class Answering:
         outcome = executed.with_answer(replace(outcome, effects=effects, silent=ran.silent))
         await self.commit(replace(claimed, messages=whole.messages), outcome, steps.ending)
         await fitting.settle()
+
+    def _tools(self, claimed: ClaimedBatch, inbox: run.SteeringInbox) -> Sequence[Tool]:
+        """The tools of the agent, and `react` where the channel can, unless one of them has that name."""
+        tools, reacting = self.agent.tools(claimed), self.agent.reacting(claimed.batch.lane)
+        if reacting is None or any(tool.name == reactions.REACT for tool in tools):
+            return tools
+        return (*tools, reactions.react(reacting, lambda: inbox.claimed))
 
     def listen(self, claimed: ClaimedBatch) -> attention.SlotMatcher:
         """Match the pending questions of the lane with the messages of the batch."""

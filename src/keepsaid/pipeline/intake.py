@@ -37,6 +37,10 @@ class DiskSpaceGuard:
         """Whether too little is left to take anything in."""
         return self._refusal is not None
 
+    async def work(self) -> None:
+        """Read the free space, as a service."""
+        self.look()
+
     def look(self) -> None:
         """Read the free space; logs when intake stops and when it goes on."""
         free, floor_mb = self._space.free_bytes(), self._floor_mb

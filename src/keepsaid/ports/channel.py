@@ -84,6 +84,72 @@ class FileChannel(Protocol):
         """
 
 
+@frozen
+class ChannelAbilities:
+    """What a channel and its medium can do; the contract of channels asks for exactly this.
+
+    `keyed_s` is for how many seconds a message that is sent again under its key stays one message: 0 for not at all,
+    infinity for ever. `findable` says that the channel can look whether a message arrived before it sends it again. One
+    message holds `chars_max` in `unit`, 0 for any length. Typing has to be shown again after `typing_s` seconds, 0
+    where it is not shown. `streams` says that an unfinished answer can be shown, `edits` that people's edits arrive as
+    such, `files` that files are fetched, `reactions` that emoji arrive and can be given.
+    """
+
+    keyed_s: float = 0.0
+    findable: bool = False
+    chars_max: int = 0
+    unit: Literal["chars", "utf16", "bytes"] = "chars"
+    typing_s: float = 0.0
+    streams: bool = False
+    edits: bool = False
+    files: bool = False
+    reactions: bool = False
+
+    def size_of(self, text: str) -> int:
+        """The size of a text in the unit of the medium."""
+        if self.unit == "chars":
+            return len(text)
+        return len(text.encode("utf-16-le", "replace")) // 2 if self.unit == "utf16" else len(text.encode())
+
+
+@runtime_checkable
+class DeclaredChannel(Protocol):
+    """A channel that says what it can do."""
+
+    @property
+    def abilities(self) -> ChannelAbilities:
+        """What it can do; the same for as long as it lives."""
+
+
+def abilities_of(channel: object) -> ChannelAbilities:
+    """What a channel says that it can do; nothing, if it does not say."""
+    return channel.abilities if isinstance(channel, DeclaredChannel) else ChannelAbilities()
+
+
+@frozen
+class ReactionTarget:
+    """A message that is to get a reaction: its provider id, the medium's id of its sender, and when it was received.
+
+    `at_ms` is milliseconds UTC: with it, the same reaction to the same message is the same event everywhere.
+    """
+
+    provider_id: str
+    sender: str = ""
+    at_ms: int = 0
+
+
+@runtime_checkable
+class ReactingChannel(Protocol):
+    """A channel on which a message can get an emoji."""
+
+    async def react(self, lane: Lane, target: ReactionTarget, emoji: str) -> None:
+        """Give a message of the lane an emoji; twice has the effect of once.
+
+        Raises ToolError in words for the model, without words of the provider's: an emoji that cannot be used there, a
+        message that is gone, a provider that cannot be reached.
+        """
+
+
 class Hook(Protocol):
     """A channel that others call: it proves who called and reads what they sent."""
 

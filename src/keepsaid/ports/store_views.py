@@ -182,6 +182,9 @@ class ReceiptView(Protocol):
     async def reminded(self, lane: Lane) -> receipt.Reminded | None:
         """The newest of the lane's last twenty turns that was shown any memory."""
 
+    async def reminded_by(self, place: Lane, provider_id: str) -> receipt.Reminded | None:
+        """The turn whose answer, or a part of it, has a provider id in a conversation, if it was shown any memory."""
+
     async def uses(self, memory_id: int, turns: int) -> Sequence[receipt.Use]:
         """The turns a memory was shown to, and of the newest `turns` those it was left out of; newest first."""
 

@@ -12,23 +12,27 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from keepsaid.adapters.channels.abilities import DISCORD
 from keepsaid.adapters.channels.discord_api import DiscordApi, DiscordRefused, DiscordUnreachable, refused, unreachable
 from keepsaid.adapters.channels.discord_markdown import REPEATED, discord_parts
 from keepsaid.adapters.channels.discord_places import DiscordPlaces
+from keepsaid.adapters.channels.discord_reactions import add_reaction
 from keepsaid.adapters.channels.discord_updates import snowflake_at
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
 from keepsaid.domain.message import Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
+from keepsaid.errors import ToolError
+from keepsaid.ports.channel import ReactionTarget
 from keepsaid.ports.runtime import Clock
 
 NAME = "discord"
 CHANNEL = "discord:"
 """How a conversation begins; after it comes the id of the channel."""
 
-_NONCE_MS = 120_000
-"""Milliseconds after the first try in which Discord returns the first message of a nonce; it promises minutes."""
+_NONCE_MS = int(DISCORD.keyed_s * 1_000)
+"""Milliseconds after the first try in which Discord returns the first message of a nonce."""
 
 _FIND_BEFORE_MS = 60_000
 """How much earlier than the first try a message is looked for: the clocks may differ."""
@@ -50,8 +54,9 @@ class DiscordChannel:
 
     name = NAME
     sending = Sending.PUSH
+    abilities = DISCORD
 
-    typing_ms = 8_000
+    typing_ms = int(DISCORD.typing_s * 1_000)
 
     def __init__(self, api: DiscordApi, pace: SendingPace, account: str, places: DiscordPlaces, clock: Clock) -> None:
         self._api = api
@@ -112,6 +117,15 @@ class DiscordChannel:
     async def show_draft(self, lane: Lane, number: int, text: str) -> bool:  # noqa: ARG002 - the protocol's signature
         """Show nothing: Discord has no drafts, and a real message would have to be delivered as one."""
         return False
+
+    async def react(self, lane: Lane, target: ReactionTarget, emoji: str) -> None:
+        """Give a message of the lane an emoji; raises ToolError."""
+        place = place_of_lane(lane)
+        if lane.account != self.account:
+            raise ToolError(f"the bot {lane.account} is not set up here any more")
+        if not place.isdecimal() or not target.provider_id.isdecimal():
+            raise ToolError("that message cannot get a reaction: it is not one of Discord")
+        await add_reaction(self._api, place, target.provider_id, emoji)
 
     async def close(self) -> None:
         await self._api.close()

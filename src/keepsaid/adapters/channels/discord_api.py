@@ -114,6 +114,8 @@ class DiscordApi:
 def _route(method: str, path: str) -> str:
     """The method, the names in a path, and the first id in it, which Discord limits apart."""
     words = path.partition("?")[0].strip("/").split("/")
+    if "reactions" in words:  # whatever the emoji, it is one route
+        words = words[: words.index("reactions") + 1]
     names = "/".join("*" if word.isdecimal() else word for word in words)
     return f"{method} {names} {next((word for word in words if word.isdecimal()), '')}"
 

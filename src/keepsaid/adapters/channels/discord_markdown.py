@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from keepsaid.adapters.channels.abilities import DISCORD
 from keepsaid.adapters.channels.markdown import read_markdown
 from keepsaid.text.styled import PartLimits, Style, StyledText, StyleSpan, split, utf16_units
 
 REPEATED: Final = "(may be a repeat)\n"
-_CHARS_MAX = 2_000 - len(REPEATED)
+_CHARS_MAX = DISCORD.chars_max - len(REPEATED)
 """UTF-16 units of one message, with room for the line that marks a repeat."""
 
 _SPANS_MAX = 200

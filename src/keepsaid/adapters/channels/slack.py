@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
+from keepsaid.adapters.channels.abilities import SLACK
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
 from keepsaid.adapters.channels.slack_api import (
@@ -23,10 +24,13 @@ from keepsaid.adapters.channels.slack_api import (
 from keepsaid.adapters.channels.slack_find import find_sent, metadata_of
 from keepsaid.adapters.channels.slack_line import SlackAccount
 from keepsaid.adapters.channels.slack_markdown import markdown_parts, plain_parts
+from keepsaid.adapters.channels.slack_reactions import add_reaction
 from keepsaid.adapters.channels.slack_updates import NAME
 from keepsaid.domain.message import Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
+from keepsaid.errors import ToolError
+from keepsaid.ports.channel import ReactionTarget
 from keepsaid.values import frozen
 
 CONVERSATION = "slack:"
@@ -56,8 +60,9 @@ class SlackChannel:
 
     name = NAME
     sending = Sending.PUSH
+    abilities = SLACK
 
-    typing_ms = 30_000
+    typing_ms = int(SLACK.typing_s * 1_000)
 
     def __init__(self, bot: SlackAccount, pace: SendingPace) -> None:
         self._api = bot.api
@@ -141,6 +146,14 @@ class SlackChannel:
     async def show_draft(self, lane: Lane, number: int, text: str) -> bool:  # noqa: ARG002 - the port's signature
         """Show nothing: at Slack an unfinished answer would be a message."""
         return False
+
+    async def react(self, lane: Lane, target: ReactionTarget, emoji: str) -> None:
+        """Give a message of the lane an emoji; raises ToolError."""
+        if not self.account and await self._look_up_bot() is not None:
+            raise ToolError("Slack does not say who the bot is; nothing was done")
+        if lane.account != self.account:
+            raise ToolError(f"the account {lane.account} is not set up here any more")
+        await add_reaction(self._api, _channel_of(lane), target.provider_id, emoji)
 
     async def close(self) -> None:
         """Close the connections."""

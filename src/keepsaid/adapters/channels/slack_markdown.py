@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from keepsaid.adapters.channels.abilities import SLACK
 from keepsaid.text.styled import PartLimits, StyledText, split, utf16_units
 
-MARKDOWN_CHARS_MAX = 11_000
-"""The length of one message; Slack takes 12,000, and counts more than the text itself in them."""
+MARKDOWN_CHARS_MAX = SLACK.chars_max
+"""The length of one message."""
 
 _PLAIN_CHARS_MAX = 4_000 - 20
 """The length of a plain text, with room for the line that marks a repeat."""

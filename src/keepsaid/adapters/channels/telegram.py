@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
+from keepsaid.adapters.channels.abilities import TELEGRAM
 from keepsaid.adapters.channels.markdown import read_markdown
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
@@ -21,11 +22,13 @@ from keepsaid.adapters.channels.telegram_api import (
     wait_ms,
 )
 from keepsaid.adapters.channels.telegram_line import TelegramAccount
+from keepsaid.adapters.channels.telegram_reactions import set_reaction
 from keepsaid.adapters.channels.telegram_updates import CHAT, IN_CHAT
 from keepsaid.domain.message import Attachment, Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
-from keepsaid.errors import FileRefused, StoreError
+from keepsaid.errors import FileRefused, StoreError, ToolError
+from keepsaid.ports.channel import ReactionTarget
 from keepsaid.text.styled import PartLimits, Style, StyledText, split, utf16_units
 
 NAME = "telegram"
@@ -33,7 +36,7 @@ NAME = "telegram"
 _log = logging.getLogger("keepsaid.telegram")
 
 _REPEATED = "(may be a repeat)\n"
-_UNITS_MAX, _ENTITIES_MAX = 4_096 - len(_REPEATED), 100
+_UNITS_MAX, _ENTITIES_MAX = TELEGRAM.chars_max - len(_REPEATED), 100
 """What one message takes, with room for the line that marks a repeat."""
 
 _LIMITS = PartLimits(_UNITS_MAX, _ENTITIES_MAX, utf16_units)
@@ -60,8 +63,9 @@ class TelegramChannel:
 
     name = NAME
     sending = Sending.PUSH
+    abilities = TELEGRAM
 
-    typing_ms = 4_000
+    typing_ms = int(TELEGRAM.typing_s * 1_000)
 
     def __init__(self, bot: TelegramAccount, pace: SendingPace, *, drafts: bool = True) -> None:
         self._api = bot.api
@@ -116,6 +120,16 @@ class TelegramChannel:
             return True
         draft = {**_place(lane), "draft_id": number, "text": last.text, "entities": _entities(last)}
         return await self._shown("sendMessageDraft", lane, draft)
+
+    async def react(self, lane: Lane, target: ReactionTarget, emoji: str) -> None:
+        """Give a message of the lane an emoji, in the place of the bot's former one; raises ToolError."""
+        if lane.account != self.account:
+            raise ToolError(f"the bot {lane.account} is not set up here any more")
+        former, _, name = target.provider_id.rpartition(IN_CHAT)
+        chat = _chat_id(former) if former else _chat_id(lane.conversation)
+        if not name.isdecimal():
+            raise ToolError("that message cannot get a reaction: it is not one of Telegram")
+        await set_reaction(self._api, chat, int(name), emoji)
 
     async def _shown(self, method: str, lane: Lane, parameters: Mapping[str, object]) -> bool:
         """Whether something beside messages is shown; what Telegram refuses is not tried again in this turn."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.domain.pairing import Access, AccessRule, Pairing
-from keepsaid.interfaces.channel_shapes import pairing_shape
+from keepsaid.interfaces.channel_shapes import abilities_shape, pairing_shape
 from keepsaid.interfaces.cli import channel_accounts, console, remote
 from keepsaid.text.normal import counted
 
@@ -57,11 +57,14 @@ def _unnamed(config: Config) -> Iterator[str]:
 
 
 def _channel(config: Config, name: str, rule: AccessRule | None, lines: Sequence[Line]) -> dict[str, Any]:
+    from keepsaid.app.channel_setup import ABILITIES  # noqa: PLC0415 - `--help` needs none of it
+
     settings = config.channels.get(name)
     line = next((one for one in lines if one.channel == name), None)
     state = "paused" if settings is not None and not settings.enabled else line.state.value if line else "-"
     account, reason = (line.account, line.reason) if line else (None, "")
-    return {"channel": name, "account": account, "state": state, "reason": reason, "access": _access(rule)}
+    shape = {"channel": name, "account": account, "state": state, "reason": reason, "access": _access(rule)}
+    return {**shape, "abilities": abilities_shape(ABILITIES[name]) if name in ABILITIES else None}
 
 
 def _access(rule: AccessRule | None) -> str:

@@ -38,9 +38,12 @@ _REMEMBERING = (
     "Incognito is off. What was said during it stays out of memory, and the model no longer sees it. What is said from "
     "now on is remembered."
 )
+HELP = "\n".join(f"/{name}: {meaning}" for name, meaning in COMMANDS.items())
+"""The answer to `/help`, the same on every channel."""
+
 _SAID = {
     "start": "Write as you would to a person. What you say is kept, and comes to mind later. /help lists the commands.",
-    "help": "\n".join(f"/{name}: {meaning}" for name, meaning in COMMANDS.items()),
+    "help": HELP,
 }
 _SHOWN_CHARS = 40
 _ID = lazy(r"[a-z]{3}_\w+")

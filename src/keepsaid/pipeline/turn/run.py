@@ -17,6 +17,7 @@ from keepsaid.domain.message import StoredMessage, Trust, Trusted
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall, answered_calls
 from keepsaid.domain.turn import ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
+from keepsaid.pipeline.tools import reactions
 from keepsaid.pipeline.tools.conversation import silence_in, without_silence
 from keepsaid.pipeline.turn import authorization
 from keepsaid.ports import runtime, store_views
@@ -254,7 +255,8 @@ async def run_turn(turn: TurnDeps, steps: StepLog) -> Ran:
             exchange += joined
         answer = await _ask(turn, steps, tuple(exchange))
         if not answer.calls and not answer.text.strip():
-            return Ran("", tuple(exchange), answer.model, tuple(waiting), NO_ANSWER)
+            why = reactions.reason_in(exchange) or NO_ANSWER
+            return Ran("", tuple(exchange), answer.model, tuple(waiting), why)
         exchange.append(Record(Role.ASSISTANT, answer.text, answer.calls, trust=turn.gate.taint.trust))
         if not answer.calls:
             return Ran(answer.text, tuple(exchange), answer.model, tuple(waiting))

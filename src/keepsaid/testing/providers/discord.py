@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
@@ -39,6 +39,7 @@ _ROUTES: Final = (
     ("list messages", r"GET /channels/(\d+)/messages"),
     ("create message", r"POST /channels/(\d+)/messages"),
     ("typing", r"POST /channels/(\d+)/typing"),
+    ("react", r"PUT /channels/(\d+)/messages/(\d+)/reactions/([^/]+)/@me"),
 )
 """Requests by the name under which they are counted."""
 
@@ -106,6 +107,10 @@ class DiscordServer(ListeningServer):
         """The author of a message changes its text."""
         told = self.messages.edit(number, text)
         self.gateway.dispatch("MESSAGE_UPDATE", self.messages.as_dispatched(told))
+
+    def react(self, number: str, emoji: str, *, channel: str = GENERAL, sender: str = "7") -> None:
+        """Somebody gives a message an emoji."""
+        self.gateway.dispatch("MESSAGE_REACTION_ADD", self.messages.reaction(channel, number, sender, emoji))
 
     def add_thread(self, number: str, parent: str = GENERAL) -> str:
         """Somebody begins a thread; returns its id."""
@@ -198,6 +203,9 @@ class DiscordServer(ListeningServer):
                 return 200, self.messages.listed(numbers[0], int(after or 0), int(limit or 50))
             case "create message":
                 return 200, self._create(numbers[0], _body(request))
+            case "react":
+                self._react(numbers[0], numbers[1], unquote(numbers[2]))
+                return 204, None
             case "typing":
                 self.typing.append(str(self.messages.channel(numbers[0])["id"]))
                 return 204, None
@@ -216,6 +224,10 @@ class DiscordServer(ListeningServer):
                 budget = {"total": 1_000, "remaining": self.identifies_left, "reset_after": 3_600_000}
                 return {"url": self.gateway.url, "shards": 1, "session_start_limit": budget}
         return None
+
+    def _react(self, channel: str, number: str, emoji: str) -> None:
+        if self.messages.react(channel, number, emoji):
+            self.react(number, emoji, channel=channel, sender=BOT)
 
     def _create(self, channel: str, given: Mapping[str, Any]) -> dict[str, Any]:
         told, is_new = self.messages.create(channel, given)

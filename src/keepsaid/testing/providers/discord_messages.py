@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from keepsaid.text.emoji import is_emoji
 from keepsaid.values import frozen
 
 _EPOCH_MS: Final = 1_420_070_400_000
 _NONCE_MS = 300_000
 _CHARS_MAX, _NONCE_CHARS_MAX, _PAGE_MAX = 2_000, 25, 100
 _DIRECT = 1
+_REACTIONS_MAX = 20
 
 
 class DiscordFault(Exception):
@@ -41,13 +43,18 @@ class DiscordSent:
 class DiscordMessages:
     """What is written where. `gone` maps channels to what is said of sending there.
 
-    `rate` is how many messages a channel takes in how many seconds. `refuses_references` has it refuse to answer.
+    A nonce is remembered for `nonce_ms`. `rate` is how many messages a channel takes in how many seconds. Answering a
+    message is refused with `refuses_references`. `reactions` has the emoji that the bot gave each message; with
+    `reacts_blocked` it may give none.
     """
 
     def __init__(self, bot: str, now_ms: Callable[[], int]) -> None:
         self.sent: list[DiscordSent] = []
         self.gone: dict[str, DiscordFault] = {}
+        self.reactions: dict[str, list[str]] = {}
+        self.reacts_blocked = False
         self.rate = (1_000, 5.0)
+        self.nonce_ms = _NONCE_MS
         self.refuses_references = False
         self._bot = bot
         self._now_ms = now_ms
@@ -101,7 +108,7 @@ class DiscordMessages:
         self._check(given)
         if given.get("enforce_nonce") and isinstance(nonce, str):
             at, first = self._nonces.get(nonce, (0, None))
-            if first is not None and self._now_ms() - at <= _NONCE_MS:
+            if first is not None and self._now_ms() - at <= self.nonce_ms:
                 return first, False
         told = {"author": {"id": self._bot, "bot": True}, "content": str(content).strip(), "nonce": nonce, "type": 0}
         answered = given.get("message_reference")
@@ -112,6 +119,28 @@ class DiscordMessages:
             self._nonces[nonce] = (self._now_ms(), made)
         self.sent.append(DiscordSent(made["id"], channel, made["content"], dict(given)))
         return made, True
+
+    def react(self, channel: str, number: str, emoji: str) -> bool:
+        """The bot gives a message an emoji; False if it had it. Raises DiscordFault for what the real one refuses."""
+        if all(one["id"] != number for one in self._written[self.channel(channel)["id"]]):
+            raise DiscordFault(404, 10_008, "Unknown Message")
+        if not is_emoji(emoji):
+            raise DiscordFault(400, 10_014, "Unknown Emoji")
+        if self.reacts_blocked:
+            raise DiscordFault(403, 90_001, "Reaction was blocked")
+        given = self.reactions.setdefault(number, [])
+        if emoji not in given and len(given) >= _REACTIONS_MAX:
+            raise DiscordFault(400, 30_010, "Maximum number of reactions reached (20)")
+        if is_new := emoji not in given:
+            given.append(emoji)
+        return is_new
+
+    def reaction(self, channel: str, number: str, sender: str, emoji: str) -> dict[str, Any]:
+        """A reaction to a message, as the gateway dispatches it."""
+        told = {"channel_id": channel, "message_id": number, "user_id": sender, "emoji": {"id": None, "name": emoji}}
+        guild = self._channels[channel].get("guild_id")
+        person = {"id": sender, "username": f"person{sender}", **({"bot": True} if sender == self._bot else {})}
+        return {**told, **({"guild_id": guild, "member": {"user": person}} if guild is not None else {})}
 
     def listed(self, channel: str, after: int, limit: int) -> list[dict[str, Any]]:
         """The oldest messages after an id, newest first, without their nonces."""

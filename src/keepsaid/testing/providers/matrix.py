@@ -1,6 +1,7 @@
 """A homeserver of Matrix, as much of it as an account needs that people talk to: `async with MatrixServer() as matrix`.
 
-People talk by `say` and `send`; `sent` holds what the account sent, `typing` what it showed people. A transaction
+People talk by `say` and `send`; `sent` holds what the account sent, `reactions` what it gave to
+messages, `typing` what it showed people. A transaction
 that comes twice from one device is one event. Events of more than 65,536 bytes are refused.
 """
 
@@ -25,6 +26,7 @@ _PREFIX = "/_matrix/client/v3/"
 _EVENT_BYTES_MAX = 65_536
 
 _SYNC = "sync"
+_REACTION = "m.reaction"
 
 
 class MatrixError(Exception):
@@ -75,6 +77,7 @@ class MatrixServer(ListeningServer):
         self.mischief = mischief
         self.rooms = MatrixRoomsLedger(now_ms)
         self.sent: list[MatrixSent] = []
+        self.reactions: list[MatrixSent] = []
         self.typing: list[dict[str, Any]] = []
         self.calls: dict[str, int] = {}
         self.refusals: dict[str, MatrixError] = {}
@@ -118,6 +121,11 @@ class MatrixServer(ListeningServer):
             sender,
             **{"m.new_content": new, "m.relates_to": {"rel_type": "m.replace", "event_id": number}},
         )
+
+    def react(self, number: str, emoji: str, room: str = "!room:test", sender: str = "@ann:test") -> str:
+        """Somebody gives an event an emoji; returns the id of the new event."""
+        related = {"rel_type": "m.annotation", "event_id": number, "key": emoji}
+        return self.send(_REACTION, room, sender, {"m.relates_to": related})
 
     def redact(self, number: str, room: str = "!room:test", sender: str = "@ann:test") -> str:
         """Somebody deletes an event: its content goes; returns the id of the redaction."""
@@ -251,8 +259,10 @@ class MatrixServer(ListeningServer):
             return {"event_id": before}
         if len(json.dumps(content, ensure_ascii=False).encode()) + 500 > _EVENT_BYTES_MAX:
             raise MatrixError(413, "M_TOO_LARGE", "event too large")
+        if kind == _REACTION and self.rooms.has_reaction(room, USER, content):
+            raise MatrixError(400, "M_DUPLICATE_ANNOTATION", "Can't send same reaction twice")
         number = self.rooms.transactions[self.device, txn] = self.rooms.add(room, kind, USER, content)
-        self.sent.append(MatrixSent(number, room, txn, content))
+        (self.reactions if kind == _REACTION else self.sent).append(MatrixSent(number, room, txn, content))
         self._wake()
         return {"event_id": number}
 

@@ -112,6 +112,11 @@ class MatrixRoomsLedger:
         """An event by its id."""
         return next((one for one in self.events if one.room == room and one.event["event_id"] == number), None)
 
+    def has_reaction(self, room: str, user: str, content: Mapping[str, Any]) -> bool:
+        """Whether a user gave an event of a room this reaction before."""
+        given = (one.event for one in self.events if one.room == room and one.event["type"] == "m.reaction")
+        return any((one["sender"], one["content"]) == (user, content) for one in given)
+
     def page(self, room: str, start: int, to: int, limit: int, types: Sequence[str] | None) -> list[RoomEvent]:
         """The events up to a place and after another, the newest first."""
         found = [one for one in self.events if one.room == room and to < one.at <= start and _is_of(one, types)]

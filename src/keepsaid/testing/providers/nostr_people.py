@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from keepsaid.adapters.channels.nostr.keys import DIRECT, INBOX_RELAYS, LEGACY, WRAP, NostrForged, NostrKeys
+from keepsaid.adapters.channels.nostr.keys import DIRECT, INBOX_RELAYS, LEGACY, REACTION, WRAP, NostrForged, NostrKeys
 from keepsaid.testing.providers.nostr import NostrRelayServer
 
 
@@ -58,7 +58,11 @@ class NostrPerson:
 
     def read_texts(self, relay: NostrRelayServer) -> list[str]:
         """The texts of the messages for the person on a relay."""
-        return [str(one["content"]) for one in self.read(relay)]
+        return [str(one["content"]) for one in self.read(relay) if one["kind"] != REACTION]
+
+    def read_reactions(self, relay: NostrRelayServer) -> list[Mapping[str, Any]]:
+        """The reactions for the person on a relay."""
+        return [one for one in self.read(relay) if one["kind"] == REACTION]
 
     def _signed(self, kind: int, content: str, tags: Sequence[Sequence[str]]) -> dict[str, Any]:
         made: dict[str, Any] = json.loads(self.keys.sign(kind, content, tags, self._now_s()))

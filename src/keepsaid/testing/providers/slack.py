@@ -117,6 +117,12 @@ class SlackServer(ListeningServer):
         self.sockets.deliver("events_api", payload)
         return payload
 
+    def react(self, ts: str, name: str, *, user: str = "U7", channel: str = "C1", is_added: bool = True) -> None:
+        """Somebody gives a message an emoji, by its name, or takes it back."""
+        kind = "reaction_added" if is_added else "reaction_removed"
+        item = {"type": "message", "channel": channel, "ts": ts}
+        self.emit({"type": kind, "user": user, "reaction": name, "item": item, "event_ts": f"9.{self._events}"})
+
     def command(self, command: str, text: str = "", *, user: str = "U7", channel: str = "C1") -> dict[str, Any]:
         """Somebody gives a slash command; returns its payload."""
         self._events += 1
@@ -186,15 +192,23 @@ class SlackServer(ListeningServer):
                 return {"url": self.sockets.make_url()}
             case "chat.postMessage":
                 return self._post(form)
-            case "conversations.history" | "conversations.replies":
-                try:
-                    return self.history.page(form, is_thread=method == "conversations.replies")
-                except KeyError as error:
-                    raise SlackError(str(error.args[0])) from error
+            case "conversations.history" | "conversations.replies" | "reactions.add":
+                return self._of_history(method, form)
             case "assistant.threads.setStatus":
                 self.statuses.append(dict(form))
                 return {}
         raise SlackError("unknown_method")
+
+    def _of_history(self, method: str, form: Mapping[str, str]) -> dict[str, Any]:
+        """What was said in a channel, or a reaction to it."""
+        try:
+            if method == "reactions.add":
+                self.history.react(form)
+                self.react(form["timestamp"], form["name"], user=BOT, channel=form["channel"])
+                return {}
+            return self.history.page(form, is_thread=method == "conversations.replies")
+        except KeyError as error:
+            raise SlackError(str(error.args[0])) from error
 
     def _post(self, form: Mapping[str, str]) -> dict[str, Any]:
         """Accept a message as Slack would, or raise the error that it would name."""

@@ -6,13 +6,27 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _PAGE_MAX = 200
+_EMOJI = frozenset((
+    "+1", "-1", "heart", "fire", "clap", "grin", "smile", "joy", "thinking_face", "scream", "cry", "sob",
+    "tada", "pray", "ok_hand", "heart_eyes", "100", "zap", "eyes", "wave", "handshake", "hugging_face",
+    "sunglasses", "shrug", "rage", "white_check_mark", "heavy_check_mark", "x", "warning", "question", "star",
+    "sparkles", "rocket", "bulb", "hourglass_flowing_sand", "raised_hands", "muscle", "birthday", "lock",
+    "key", "bug", "thumbsup", "thumbsdown",
+))  # fmt: skip
+"""Names of emoji that the scripted workspace has."""
+
+_EMOJI_MAX = 23
 
 
 class SlackHistory:
-    """The messages of all channels. `now_ms` is the time of a new one, milliseconds UTC; `page_max` bounds a page."""
+    """The messages of all channels, and the `reactions` of the bot, by channel and message.
+
+    `now_ms` is the time of a new message, milliseconds UTC; `page_max` bounds a page.
+    """
 
     def __init__(self, bot: str, now_ms: Callable[[], int]) -> None:
         self.page_max = _PAGE_MAX
+        self.reactions: dict[tuple[str, str], list[str]] = {}
         self._bot = bot
         self._now_ms = now_ms
         self._channels: dict[str, list[dict[str, Any]]] = {}
@@ -31,6 +45,23 @@ class SlackHistory:
                 root |= {"thread_ts": thread, "reply_count": replies, "latest_reply": made["ts"]}
         messages.append(made)
         return made
+
+    def react(self, form: Mapping[str, str]) -> None:
+        """The bot gives a message an emoji; raises KeyError with the error that Slack names."""
+        channel, ts, name = (form.get(one, "") for one in ("channel", "timestamp", "name"))
+        if channel not in self._channels:
+            raise KeyError("channel_not_found")
+        if all(one["ts"] != ts for one in self._channels[channel]):
+            raise KeyError("message_not_found")
+        base, _, tone = name.partition("::")
+        if base not in _EMOJI or tone not in ("", *(f"skin-tone-{n}" for n in range(2, 7))):
+            raise KeyError("invalid_name")
+        given = self.reactions.setdefault((channel, ts), [])
+        if name in given:
+            raise KeyError("already_reacted")
+        if len(given) >= _EMOJI_MAX:
+            raise KeyError("too_many_reactions")
+        given.append(name)
 
     def page(self, form: Mapping[str, str], *, is_thread: bool) -> dict[str, Any]:
         """A page of a channel, the newest first, or of a thread, the oldest first, after its root.

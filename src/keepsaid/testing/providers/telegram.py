@@ -1,7 +1,8 @@
 """Telegram's Bot API, as much of it as a bot needs that people talk to: `async with TelegramServer(token) as telegram`.
 
-What people say is queued by `say`; `sent` is what the bot was let send, `drafts` and `typing` what it let people see.
-Updates stay until a later offset confirms them. A second poller gets 409, a message that the real one would refuse 400.
+What people say is queued by `say`; `sent` is what the bot was let send, `drafts` and `typing` what it let people see,
+`reactions` what it gave to messages. Updates stay until a later offset confirms them. A second poller gets 409,
+a message that the real one would refuse 400.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, Htt
 from keepsaid.testing.providers.kept_files import KeptFiles
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
 from keepsaid.testing.providers.telegram_posts import HookPoster
+from keepsaid.testing.providers.telegram_reactions import TelegramReactions
 from keepsaid.values import frozen
 
 TOKEN = "4711:scripted-bot-of-a-test"  # noqa: S105 - of a scripted bot
@@ -65,6 +67,7 @@ class TelegramServer(ListeningServer):
         self.menu: list[dict[str, str]] = []
         self.calls: dict[str, int] = {}
         self.gone: dict[int, BadRequestError] = {}
+        self.reactions = TelegramReactions()
         self.rival = False
         self.files = KeptFiles()
         self._updates: list[dict[str, Any]] = []
@@ -85,8 +88,20 @@ class TelegramServer(ListeningServer):
         person = {"id": sender, "is_bot": False, "first_name": f"Person {sender}"}
         place = {"id": chat, "type": kind, **({"title": "The room"} if chat < 0 else {})}
         message = {"message_id": self._number, "from": person, "chat": place, "date": 1_700_000_000, "text": text}
+        number = self._number
+        self.reactions.messages.add((chat, number))
         self.update(message=message | fields)
-        return self._number
+        return number
+
+    def react(self, number: int, *emoji: str, sender: int = 7, chat: int = 7, **fields: Any) -> None:
+        """Somebody gives a message these emoji in the place of the former ones; none takes them back."""
+        self._number += 1
+        kind = "private" if chat > 0 else "supergroup"
+        person = {"id": sender, "is_bot": False, "first_name": f"Person {sender}"}
+        given: dict[str, Any] = {"chat": {"id": chat, "type": kind}, "message_id": number, "user": person}
+        given |= {"date": 1_700_000_000 + self._number, "old_reaction": []}
+        new = [{"type": "emoji", "emoji": one} for one in emoji]
+        self.update(message_reaction=given | {"new_reaction": new} | fields)
 
     def send_file(self, kind: str, content: bytes, caption: str = "", **fields: Any) -> dict[str, Any]:
         """Somebody sends a file of a kind, such as photo, voice or document; returns it as the update has it."""
@@ -183,6 +198,8 @@ class TelegramServer(ListeningServer):
                 return True
             case "sendMessage":
                 return self._send(given)
+            case "setMessageReaction":
+                return self._react(given)
             case "sendMessageDraft":
                 return self._draft(given)
             case "sendChatAction":
@@ -190,12 +207,15 @@ class TelegramServer(ListeningServer):
                 return True
             case "getFile":
                 return self._file(str(given.get("file_id")))
-            case "getMyCommands":
-                return self.menu
-            case "setMyCommands":
-                self.menu = list(given["commands"])
-                return True
+            case "getMyCommands" | "setMyCommands":
+                return self._commands(method, given)
         raise BadRequestError(404, "Not Found")
+
+    def _commands(self, method: str, given: Mapping[str, Any]) -> Any:
+        if method == "getMyCommands":
+            return self.menu
+        self.menu = list(given["commands"])
+        return True
 
     def _file(self, file_id: str) -> dict[str, Any]:
         if (content := self.files.contents.get(file_id)) is None:
@@ -237,6 +257,11 @@ class TelegramServer(ListeningServer):
         self.drafts.append(dict(given))
         return True
 
+    def _react(self, given: Mapping[str, Any]) -> bool:
+        if reason := self.reactions.set(given):
+            raise BadRequestError(400, reason)
+        return True
+
     def _send(self, given: Mapping[str, Any]) -> dict[str, Any]:
         chat, text = given.get("chat_id"), given.get("text")
         if not isinstance(chat, int):
@@ -245,6 +270,7 @@ class TelegramServer(ListeningServer):
             raise self.gone[chat]
         _check(text, given.get("entities", []))
         self._number += 1
+        self.reactions.messages.add((chat, self._number))
         self.sent.append(SentMessage(self._number, chat, str(text), dict(given)))
         return {"message_id": self._number, "chat": {"id": chat}, "date": 1_700_000_000, "text": text}
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepsaid.domain.commits import RecordFeedback, StepStart, TurnCommit
+from keepsaid.domain.commits import MarkReplyShown, RecordFeedback, StepStart, TurnCommit
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import Feedback, FeedbackState, JudgeMemory, MemoryUse, Reminded
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.reply_parts import ConfirmPart, KeepParts
 from keepsaid.domain.turn import Step, StepKind
 from keepsaid.testing.builders import lane_of, outcome, said
+from keepsaid_testkit.contracts.outbox import take
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 HERE = lane_of()
@@ -18,6 +21,15 @@ _CAT, _DOG, _COW, _OWL = 11, 12, 13, 14
 def candidate(memory_id: int, *, chosen: bool) -> Json:
     """A memory as a trace names it."""
     return {"id": memory_id, "chosen": chosen, "reason": "as it was"}
+
+
+async def answer(road: StoreDriver, reply: ReplyDraft, *shown: int, opened: int = _COW, room: str = "room") -> int:
+    """A turn of a room with a reply that is shown memories and opens one; its id."""
+    await road.queue(said(room=room))
+    claimed = await road.claim_one()
+    end = replace(outcome(), chosen=shown, opened=(opened,))
+    assert await road.store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, reply, 0))
+    return claimed.turn_id
 
 
 async def remind(road: StoreDriver, *shown: int, opened: tuple[int, ...] = (), room: str = "room", at: int = 0) -> int:
@@ -87,6 +99,20 @@ class FeedbackContract:
         assert await store.apply(RecordFeedback(JudgeMemory(turn_id, _COW, "ann"), 5))
         assert await find_flagged(road) == {_COW}
 
+    async def test_with_a_name_it_is_recorded_once(self, store: ContractStore) -> None:
+        """Also if it was withdrawn meanwhile; another name is another word."""
+        road = StoreDriver(store)
+        turn_id = await remind(road, _CAT)
+        word = RecordFeedback(JudgeMemory(turn_id, _CAT, "ann"), 5, "feedback:1")
+        assert await store.apply(word)
+        assert not await store.apply(word)
+        assert await find_flagged(road) == {_CAT}
+        assert await store.apply(RecordFeedback(replace(word.word, verb="withdraw"), 6))
+        assert not await store.apply(replace(word, at=1 << 50))
+        assert await find_flagged(road) == frozenset()
+        assert await store.apply(replace(word, once="feedback:2"))
+        assert await find_flagged(road) == {_CAT}
+
     async def test_said_in_a_turn_it_is_committed_with_it(self, store: ContractStore) -> None:
         """Or not at all."""
         road = StoreDriver(store)
@@ -136,6 +162,27 @@ class UseContract:
         await remind(road, _OWL, room="den")
         assert await store.reminded(HERE) == Reminded(turn_id, (_CAT, _DOG, _COW))
         assert await store.reminded(lane_of("none")) is None
+
+    async def test_an_answer_knows_what_its_turn_was_shown(self, store: ContractStore) -> None:
+        """By its provider id or that of a part, in its conversation; notices and other messages know nothing."""
+        road = StoreDriver(store)
+        first = await answer(road, ReplyDraft(901, "whole"), _CAT)
+        assert await store.apply(MarkReplyShown(901, 3, "w1"))
+        second = await answer(road, ReplyDraft(902, "in parts"), _DOG)
+        [reply] = await take(store)
+        await store.apply(KeepParts(reply.id, reply.fence, ("one", "two")))
+        for n in (0, 1):
+            assert await store.apply(ConfirmPart(reply.id, reply.fence, n, f"p{n}"))
+        await answer(road, ReplyDraft(903, "elsewhere"), _OWL, room="den")
+        await answer(road, ReplyDraft(904, "look", notice=True), _OWL, room="hut")
+        assert await store.apply(MarkReplyShown(903, 3, "w3"))
+        assert await store.apply(MarkReplyShown(904, 3, "w4"))
+        assert await store.reminded_by(HERE, "w1") == Reminded(first, (_CAT, _COW))
+        assert await store.reminded_by(HERE, "p0") == Reminded(second, (_DOG, _COW))
+        assert await store.reminded_by(HERE._replace(key="another"), "p1") == Reminded(second, (_DOG, _COW))
+        assert await store.reminded_by(HERE, "w3") is None
+        assert await store.reminded_by(lane_of("hut"), "w4") is None
+        assert await store.reminded_by(HERE, "w9") is None
 
     async def test_episode_work_names_what_its_turn_used(self, store: ContractStore) -> None:
         """So that memory counts it in the write that follows the turn."""

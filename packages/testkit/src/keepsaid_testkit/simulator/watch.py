@@ -116,6 +116,10 @@ class _Receipts(_Listed):
         """The turns a memory came up in."""
         return await self.store.uses(memory_id, turns)
 
+    async def reminded_by(self, place: Lane, provider_id: str) -> Reminded | None:
+        """The turn whose answer has a provider id, if it was shown any memory."""
+        return await self.store.reminded_by(place, provider_id)
+
     async def list_active_feedback(self, lane: Lane) -> Sequence[Feedback]:
         """Feedback in force for turns of a lane."""
         return await self.store.list_active_feedback(lane)

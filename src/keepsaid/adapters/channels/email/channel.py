@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+from keepsaid.adapters.channels.abilities import EMAIL
 from keepsaid.adapters.channels.email.account import NAME, EmailAccount, address_in, is_address
 from keepsaid.adapters.channels.email.compose import mails_of, message_id
 from keepsaid.adapters.channels.email.smtp import SmtpRefused, SmtpSender, SmtpUnreachable, refused, unreachable
@@ -32,6 +33,7 @@ class EmailChannel:
 
     name = NAME
     sending = Sending.PUSH
+    abilities = EMAIL
 
     def __init__(self, account: EmailAccount, smtp: SmtpSender, threads: EmailThreads, pace: SendingPace) -> None:
         self._account = account

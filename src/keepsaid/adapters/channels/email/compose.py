@@ -12,6 +12,7 @@ from email.utils import format_datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
+from keepsaid.adapters.channels.abilities import EMAIL
 from keepsaid.adapters.channels.email.account import EmailAccount, address_in
 from keepsaid.adapters.channels.email.headers import clean
 from keepsaid.adapters.channels.email.threads import MailThread
@@ -21,9 +22,6 @@ from keepsaid.text.styled import PartLimits, StyledText, split
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
-
-_CHARS_MAX = 300_000
-"""A longer text goes in several mails: many servers refuse mails of more than 10 MB."""
 
 _HTML_CHARS_MAX = 100_000
 _BRACKETS_MAX = 2_000
@@ -38,7 +36,7 @@ _NO_SUBJECT = "your message"
 def mails_of(reply: StoredReply, account: EmailAccount, thread: MailThread | None) -> list[str]:
     """The mails that a reply is sent in, as ASCII text with CRLF; the Message-ID of each is that of its part."""
     words = clean(reply.draft.text).replace("\r\n", "\n").replace("\r", "\n")
-    texts = [part.text for part in split(StyledText(words), PartLimits(_CHARS_MAX, 1, lambda _: 1))]
+    texts = [part.text for part in split(StyledText(words), PartLimits(EMAIL.chars_max, 1, lambda _: 1))]
     return [
         _mail(reply, account, thread, (n, text))
         for n, text in enumerate([text for text in texts if text.strip()] or ["(no words)"])

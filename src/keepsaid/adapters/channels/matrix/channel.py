@@ -13,22 +13,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from keepsaid.adapters.channels.abilities import MATRIX
 from keepsaid.adapters.channels.matrix.api import MatrixRefused, MatrixUnreachable, path_of, refused, unreachable
 from keepsaid.adapters.channels.matrix.events import MESSAGE, ROOM, THREAD
 from keepsaid.adapters.channels.matrix.find import KEY, find_sent
 from keepsaid.adapters.channels.matrix.html import MatrixText, html_of, matrix_texts
 from keepsaid.adapters.channels.matrix.line import MatrixAccount
+from keepsaid.adapters.channels.matrix.reactions import reason_of, send_reaction
 from keepsaid.adapters.channels.matrix.updates import NAME
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
 from keepsaid.domain.message import Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
+from keepsaid.errors import ToolError
+from keepsaid.ports.channel import ReactionTarget
 from keepsaid.ports.runtime import Clock
+from keepsaid.text.emoji import is_emoji
 
 REPEATED: Final = "(may be a repeat)\n"
-_TRANSACTION_MS = 1_200_000
-"""Milliseconds after the first try in which a server returns the first event of a transaction: Synapse keeps 30 min."""
+_TRANSACTION_MS = int(MATRIX.keyed_s * 1_000)
+"""Milliseconds after the first try in which a server returns the first event of a transaction."""
 
 _INLINE_CHARS_MAX = 4_096
 """A longer text is read and split in a thread, so that it does not hold up the event loop."""
@@ -43,8 +48,9 @@ class MatrixChannel:
 
     name = NAME
     sending = Sending.PUSH
+    abilities = MATRIX
 
-    typing_ms = 20_000
+    typing_ms = int(MATRIX.typing_s * 1_000)
 
     def __init__(self, account: MatrixAccount, pace: SendingPace, clock: Clock) -> None:
         self._bot = account
@@ -116,6 +122,27 @@ class MatrixChannel:
     async def show_draft(self, lane: Lane, number: int, text: str) -> bool:  # noqa: ARG002 - the port's signature
         """Show nothing: at Matrix an unfinished answer would be a message."""
         return False
+
+    async def react(self, lane: Lane, target: ReactionTarget, emoji: str) -> None:
+        """Give an event of the room an emoji; raises ToolError."""
+        room = _room_of(lane)
+        if not room.startswith("!") or not target.provider_id.startswith("$"):
+            raise ToolError("that message cannot get a reaction: it is not an event of a room of Matrix")
+        if not is_emoji(emoji):
+            raise ToolError("emoji must be one emoji of Unicode")
+        try:
+            user, is_encrypted = await self._bot.user(), await self._bot.rooms.is_encrypted(room)
+        except MatrixUnreachable:
+            raise ToolError("the homeserver does not answer; nothing was done") from None
+        except MatrixRefused as error:
+            raise ToolError(reason_of(error)) from None
+        if lane.account != user.id:
+            raise ToolError(f"the account {lane.account} is not set up here any more")
+        if is_encrypted:
+            raise ToolError(_ENCRYPTED)
+        if await self._pace.enter(room) is not None:
+            raise ToolError("the rate limit of this room is reached; nothing was done")
+        await send_reaction(self._api, room, target.provider_id, emoji)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
+from keepsaid.adapters.channels.abilities import MATRIX
 from keepsaid.adapters.channels.markdown import read_markdown
 from keepsaid.text.styled import PartLimits, Style, StyledText, StyleSpan, split
 from keepsaid.values import frozen
 
-BYTES_MAX = 30_000
-"""The plain text and the HTML of one event; the server takes 65,536 bytes with all that is around them."""
+BYTES_MAX = MATRIX.chars_max
+"""The plain text and the HTML of one event."""
 
 _SPANS_MAX = 400
 _URL_CHARS_MAX = 1_000

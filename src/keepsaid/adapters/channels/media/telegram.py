@@ -49,6 +49,7 @@ def read_reaction(source: Mapping[str, object]) -> MediaMessage | None:
         reply_to=number,
         event=REACTION,
         conversation_name=chat.text("title") or "",
+        by_bot=person.flag("is_bot"),
     )
 
 

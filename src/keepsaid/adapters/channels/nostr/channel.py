@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from keepsaid.adapters.channels.abilities import NOSTR
 from keepsaid.adapters.channels.nostr.directory import NostrDirectory
 from keepsaid.adapters.channels.nostr.parts import NostrEvent, NostrPart, bodies_of, part_of
 from keepsaid.adapters.channels.nostr.people import CONVERSATION, NostrPeople
 from keepsaid.adapters.channels.nostr.pool import NostrPool
 from keepsaid.adapters.channels.nostr.publishing import NostrPublisher, Published, PublishState
+from keepsaid.adapters.channels.nostr.reactions import reaction_of
 from keepsaid.adapters.channels.nostr.rumors import NAME
 from keepsaid.adapters.channels.nostr.socket import NostrDown
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
+from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
-from keepsaid.errors import StoreError
+from keepsaid.errors import StoreError, ToolError
+from keepsaid.ports.channel import ReactionTarget
+from keepsaid.text.emoji import is_emoji
 
 _THROTTLED_MS = 30_000
 _PATIENT_MS = 600_000
@@ -31,6 +36,7 @@ class NostrChannel:
 
     name = NAME
     sending = Sending.PUSH
+    abilities = NOSTR
 
     def __init__(self, pool: NostrPool, people: NostrPeople, pace: SendingPace, fallback: Sequence[str] = ()) -> None:
         self.account = pool.keys.public
@@ -71,22 +77,39 @@ class NostrChannel:
             return SendResult(Delivered.DEAD, made.refusal)
         if (held_ms := await self._pace.enter(reply.lane.conversation)) is not None:
             return SendResult(Delivered.RETRY, "the rate limit is reached", retry_after_ms=held_ms, outage=True)
-        result = await self._publish(made, reply)
+        result = await self._publish(made, self._age_ms(reply))
         if result.retry_after_ms is not None:
             self._pace.hold(reply.lane.conversation, result.retry_after_ms)
         return result
+
+    async def react(self, lane: Lane, target: ReactionTarget, emoji: str) -> None:
+        """Publish a reaction to a message of the lane; raises ToolError, and StoreError."""
+        if lane.account != self.account:
+            raise ToolError(f"the account {lane.account} is not set up here any more")
+        if not is_emoji(emoji):
+            raise ToolError("emoji must be one emoji of Unicode")
+        people = await self._people.find(lane.conversation)
+        part = await asyncio.to_thread(reaction_of, target, emoji, people, self._pool.keys)
+        if await self._pace.enter(lane.conversation) is not None:
+            raise ToolError("the rate limit of this conversation is reached; nothing was done")
+        result = await self._publish(part, _PATIENT_MS)
+        if result.outcome is not Delivered.CONFIRMED:
+            raise ToolError("no relay of the others has confirmed the reaction; whether they see it is not known")
 
     async def close(self) -> None:
         """Close the connections; what is published in the background is given up."""
         await self._publisher.close()
         await self._pool.close()
 
-    async def _publish(self, part: NostrPart, reply: StoredReply) -> SendResult:
-        """Publish the events of a part to all receivers, and the account's own copy in the background."""
+    async def _publish(self, part: NostrPart, age_ms: int) -> SendResult:
+        """Publish the events of a part to all receivers, and the account's own copy in the background.
+
+        `age_ms` is for how long it was tried before, milliseconds.
+        """
         others = [event for event in part.events if event.receiver != self.account]
         found = await asyncio.gather(*(self._deliver(event) for event in others))
         kept = sum(one.state is PublishState.KEPT for one in found)
-        result = _result_of(found, is_patient=not kept or self._age_ms(reply) < _PATIENT_MS)
+        result = _result_of(found, is_patient=not kept or age_ms < _PATIENT_MS)
         if result.outcome is not Delivered.CONFIRMED:
             return result
         for event, one in zip(others, found, strict=True):

@@ -9,14 +9,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from keepsaid.adapters.channels.abilities import NOSTR
 from keepsaid.adapters.channels.nostr.keys import DIRECT, HEX, LEGACY, NostrForged, NostrKeys
 from keepsaid.adapters.channels.nostr.people import PEOPLE_MAX, Participants
 from keepsaid.domain.reply import StoredReply
 from keepsaid.text.styled import PartLimits, StyledText, split
 from keepsaid.values import frozen
-
-_UNITS_MAX = 20_000
-"""Bytes of text as JSON in a message: encrypted twice, and in Base64 each time, it is an event of about 39 kB."""
 
 
 @frozen
@@ -66,10 +64,15 @@ def part_of(body: str) -> NostrPart:
     return NostrPart(given.get("rumor", ""), events, given.get("refusal", ""))
 
 
+def event_of(text: str, receiver: str) -> NostrEvent:
+    """An event for a receiver, of its JSON."""
+    return NostrEvent(str(json.loads(text)["id"]), receiver, text)
+
+
 def _texts(text: str) -> Iterator[str]:
     """A text in pieces that fit into an event."""
     clean = text.encode("utf-8", "replace").decode()
-    for piece in split(StyledText(clean), PartLimits(_UNITS_MAX, 1, _json_bytes)):
+    for piece in split(StyledText(clean), PartLimits(NOSTR.chars_max, 1, _json_bytes)):
         yield piece.text
 
 

@@ -96,7 +96,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     process.Note: turns.keep,
     process.NotifyOwner: turns.notify,
     commits.EpisodesKept: collection.kept,
-    commits.RecordFeedback: lambda db, commit: turns.judged(db, commit.word, commit.at),
+    commits.RecordFeedback: turns.record_feedback,
     forgetting.PutBack: forgetful.restore,
     forgetting.EmptyLog: emptied,
     task.CreateTasks: tasks.create,
@@ -219,6 +219,7 @@ class SqlLanes(SqlView):
     # NoteView, ReceiptView
     note = reads(turns.note)
     reminded = reads(turns.reminded)
+    reminded_by = reads(turns.reminded_by)
     uses = reads(turns.uses)
     list_active_feedback = reads(turns.list_active_feedback)
     feedback = reads(turns.feedback)

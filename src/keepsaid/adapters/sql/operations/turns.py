@@ -57,6 +57,15 @@ def judged(db: SqlSession, word: receipt.JudgeMemory, at: int) -> bool:
     return True
 
 
+def record_feedback(db: SqlSession, commit: commits.RecordFeedback) -> bool:
+    if commit.once and note(db, commit.once, commit.at):
+        return False
+    stands = judged(db, commit.word, commit.at)
+    if commit.once:
+        keep(db, process.Note(commit.once, "done", process.ENDLESSLY, commit.at))
+    return stands
+
+
 def list_flagged_memories(db: SqlSession, lane_id: int) -> frozenset[int]:
     """The memories that feedback in force marks as wrong for turns of a lane."""
     return frozenset(column(db, RECEIPTS["wrong_here"], (lane_id,)))
@@ -68,6 +77,11 @@ def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[receipt.Feedback, ..
 
 def reminded(db: SqlSession, lane: Lane) -> receipt.Reminded | None:
     shown = every(db, RECEIPTS["reminded"], (routing.lane_id_of(db, lane),))
+    return receipt.Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
+
+
+def reminded_by(db: SqlSession, place: Lane, provider_id: str) -> receipt.Reminded | None:
+    shown = every(db, RECEIPTS["reminded_by"], (provider_id, *place[:3]))
     return receipt.Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
 
 

@@ -34,6 +34,19 @@ WHERE turn_id = (
 )
 ORDER BY rank
 
+-- name: reminded_by
+SELECT turn_id, memory_id FROM injection
+WHERE turn_id = (
+  SELECT reply.turn_id FROM (
+    SELECT id FROM reply WHERE provider_id = ?1
+    UNION
+    SELECT reply_id FROM reply_part WHERE provider_id = ?1
+  ) AS named CROSS JOIN reply ON reply.id = named.id
+  WHERE reply.channel = ?2 AND reply.account = ?3 AND reply.conversation = ?4 AND notice = 0
+  ORDER BY reply.id LIMIT 1
+)
+ORDER BY rank
+
 -- name: shown_to
 SELECT turn.id, lane.channel, lane.account, lane.conversation, lane.key, turn.started_at, injection.how
 FROM injection JOIN turn ON turn.id = injection.turn_id JOIN lane ON lane.id = turn.lane_id
