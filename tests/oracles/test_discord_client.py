@@ -15,6 +15,7 @@ from discord.http import Route
 
 from keepsaid.testing.providers.discord import BOT, DIRECT, GENERAL, GUILD, ROLE, DiscordServer
 from keepsaid.testing.providers.discord_messages import DiscordFault
+from keepsaid.testing.providers.discord_shapes import user_shape
 from keepsaid.testing.providers.mischief import Mischief, one_after_the_other
 
 THREAD = "950"
@@ -44,7 +45,9 @@ class RunningClient:
 
 
 @asynccontextmanager
-async def running(server: DiscordServer, monkeypatch: pytest.MonkeyPatch, token: str = "") -> AsyncIterator[RunningClient]:
+async def running(
+    server: DiscordServer, monkeypatch: pytest.MonkeyPatch, token: str = ""
+) -> AsyncIterator[RunningClient]:
     """A client that logged in, identified and is ready."""
     monkeypatch.setattr(Route, "BASE", server.api_url)
     monkeypatch.setattr(DiscordWebSocket, "DEFAULT_GATEWAY", yarl.URL(server.gateway.url))
@@ -111,9 +114,13 @@ async def test_privileged_intents_that_are_denied_end_the_client(monkeypatch: py
 
 async def test_message_in_a_channel_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with DiscordServer() as server, running(server, monkeypatch) as run:
-        number = server.say(f"hello <@{BOT}>", mentions=[{**server.messages.write(GENERAL, "", BOT)["author"]}])
+        number = server.say(f"hello <@{BOT}>", mentions=[user_shape(BOT, "scripted_bot", is_bot=True)])
         [message] = await run.next("message")
-        assert (str(message.id), message.content, message.type) == (number, f"hello <@{BOT}>", discord.MessageType.default)
+        assert (str(message.id), message.content, message.type) == (
+            number,
+            f"hello <@{BOT}>",
+            discord.MessageType.default,
+        )
         assert (message.channel.id, message.guild.id) == (int(GENERAL), int(GUILD))
         assert isinstance(message.author, discord.Member)
         assert (message.author.id, message.author.display_name, message.author.bot) == (7, "Person 7", False)
@@ -139,7 +146,7 @@ async def test_edit_and_reaction_name_their_message(monkeypatch: pytest.MonkeyPa
         before, after = await run.next("message_edit")
         assert (str(after.id), before.content, after.content) == (number, "helo", "hello")
         assert after.edited_at is not None
-        given = {"user_id": "7", "channel_id": GENERAL, "message_id": number, "guild_id": GUILD}
+        given: dict[str, Any] = {"user_id": "7", "channel_id": GENERAL, "message_id": number, "guild_id": GUILD}
         given |= {"emoji": {"id": None, "name": "👍"}, "burst": False, "type": 0}
         server.gateway.dispatch("MESSAGE_REACTION_ADD", given)
         [reaction] = await run.next("raw_reaction_add")
@@ -193,8 +200,8 @@ async def test_same_nonce_is_one_message(monkeypatch: pytest.MonkeyPatch) -> Non
 
 async def test_typing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     async with DiscordServer() as server, running(server, monkeypatch) as run:
-        async with run.client.get_channel(int(GENERAL)).typing():
-            assert server.typing == [GENERAL]
+        await run.client.get_channel(int(GENERAL)).typing()
+        assert server.typing == [GENERAL]
 
 
 async def test_client_waits_when_it_is_rate_limited(monkeypatch: pytest.MonkeyPatch) -> None:

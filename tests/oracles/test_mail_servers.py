@@ -47,7 +47,7 @@ class SmtpTaker:
     def __init__(self) -> None:
         self.taken: list[Any] = []
 
-    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: Any) -> str:  # noqa: N802, PLR0917
+    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: Any) -> str:  # noqa: N802
         if address != ALICE:
             return "550 5.1.1 no such user"
         envelope.rcpt_tos.append(address)

@@ -8,6 +8,14 @@ from typing import Any
 
 _JOINED = "2025-01-01T00:00:00.000000+00:00"
 _DIRECT, _THREADS = 1, (10, 11, 12)
+_NOTHING_OF_GUILD = (
+    *("icon", "splash", "discovery_splash", "banner", "description", "afk_channel_id", "application_id"),
+    *("system_channel_id", "rules_channel_id", "public_updates_channel_id", "vanity_url_code"),
+)
+_ZERO_OF_GUILD = (
+    *("verification_level", "default_message_notifications", "explicit_content_filter", "mfa_level"),
+    *("premium_tier", "nsfw_level", "system_channel_flags"),
+)
 
 
 def user_shape(number: str, name: str, shown: str | None = None, *, is_bot: bool = False) -> dict[str, Any]:
@@ -18,7 +26,15 @@ def user_shape(number: str, name: str, shown: str | None = None, *, is_bot: bool
 
 def member_shape(user: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A member of a server; without the user, as messages have it."""
-    member = {"nick": None, "avatar": None, "roles": [], "joined_at": _JOINED, "deaf": False, "mute": False, "flags": 0}
+    member: dict[str, Any] = {
+        "nick": None,
+        "avatar": None,
+        "roles": [],
+        "joined_at": _JOINED,
+        "deaf": False,
+        "mute": False,
+        "flags": 0,
+    }
     return member if user is None else {"user": user, **member}
 
 
@@ -37,9 +53,7 @@ def channel_shape(told: Mapping[str, Any]) -> dict[str, Any]:
 def message_shape(told: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
     """A message that is written now (milliseconds UTC), filled up with what is not given."""
     at = datetime.fromtimestamp(now_ms / 1_000, UTC).isoformat(timespec="microseconds")
-    lists: dict[str, Any] = {
-        name: [] for name in ("mentions", "mention_roles", "attachments", "embeds", "components")
-    }
+    lists: dict[str, Any] = {name: [] for name in ("mentions", "mention_roles", "attachments", "embeds", "components")}
     plain = {"type": 0, "flags": 0, "tts": False, "pinned": False, "mention_everyone": False}
     return {"timestamp": at, "edited_timestamp": None, **plain, **lists, **told}
 
@@ -54,11 +68,7 @@ def role_shape(number: str, name: str, bot: str = "") -> dict[str, Any]:
 
 def guild_shape(number: str, name: str, roles: list[dict[str, Any]]) -> dict[str, Any]:
     """A server as the REST interface shows it."""
-    nothing = ("icon", "splash", "discovery_splash", "banner", "description", "afk_channel_id", "application_id")
-    nothing += ("system_channel_id", "rules_channel_id", "public_updates_channel_id", "vanity_url_code")
-    zero = ("verification_level", "default_message_notifications", "explicit_content_filter", "mfa_level")
-    zero += ("premium_tier", "nsfw_level", "system_channel_flags")
-    guild: dict[str, Any] = {one: None for one in nothing} | {one: 0 for one in zero}
+    guild: dict[str, Any] = dict.fromkeys(nothing) | dict.fromkeys(zero, 0)
     guild |= {"emojis": [], "features": [], "stickers": [], "premium_progress_bar_enabled": False}
     return guild | {
         "id": number,
