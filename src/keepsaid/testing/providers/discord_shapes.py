@@ -68,7 +68,7 @@ def role_shape(number: str, name: str, bot: str = "") -> dict[str, Any]:
 
 def guild_shape(number: str, name: str, roles: list[dict[str, Any]]) -> dict[str, Any]:
     """A server as the REST interface shows it."""
-    guild: dict[str, Any] = dict.fromkeys(nothing) | dict.fromkeys(zero, 0)
+    guild: dict[str, Any] = dict.fromkeys(_NOTHING_OF_GUILD) | dict.fromkeys(_ZERO_OF_GUILD, 0)
     guild |= {"emojis": [], "features": [], "stickers": [], "premium_progress_bar_enabled": False}
     return guild | {
         "id": number,
