@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult
-from proxyprotocol.reader import ProxyProtocolReader
+from proxyprotocol.sock import SocketInfoLocal
 from pymap.backend.dict import DictBackend
 from pymap.imap import IMAPServer, IMAPService
 from tests.unit.email_cast import ACCOUNT, ALICE, OPEN, part_of, reply_of
@@ -86,10 +86,27 @@ async def imap_server() -> AsyncIterator[int]:
     args = parser.parse_args(["--no-tls", "dict", "--demo-user", USER, "--demo-password", PASSWORD])
     backend, config = await DictBackend.init(args)
     config.apply_context()
-    serve = ProxyProtocolReader(config.proxy_protocol).get_callback(IMAPServer(backend.login, config))
+    answer = IMAPServer(backend.login, config)
+    clients: set[asyncio.Task[Any]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        clients.add(task)
+        try:
+            await answer(reader, writer, SocketInfoLocal(writer))
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
+    try:
         yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await asyncio.gather(*clients, return_exceptions=True)
+        await server.wait_closed()
 
 
 def server_at(port: int, password: str = PASSWORD) -> MailServer:

@@ -159,6 +159,9 @@ class _ImapDialogue:
         if command == "IDLE" and self._is_open and self._server.idles:
             return await self._server.idle(self._connection, tag, self._known_uid)
         answer = self._answer(command, words)
+        if command == "UID FETCH" and isinstance(answer, list) and self._server.next_uid > self._known_uid:
+            answer += [] if self._server.deaf else [b"* %d EXISTS\r\n" % len(self._server.mails)]
+            self._known_uid = self._server.next_uid
         if command in ("SELECT", "EXAMINE", "UID SEARCH"):
             self._known_uid = self._server.next_uid
         if isinstance(answer, str):
