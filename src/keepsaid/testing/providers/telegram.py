@@ -145,7 +145,7 @@ class TelegramServer(ListeningServer):
     async def _done(self, request: HttpRequest, method: str, connection: Connection) -> tuple[int, dict[str, Any]]:
         if not request.path.startswith(f"/bot{self.token}/"):
             return 401, _refused(401, "Unauthorized")
-        given = _given(request)
+        given = _parameters_of(request)
         try:
             result = await self._poll(given, connection) if method == "getUpdates" else self._result(method, given)
         except BadRequestError as error:
@@ -230,7 +230,7 @@ class TelegramServer(ListeningServer):
         return {"id": number, "is_bot": True, "first_name": "Scripted bot", "username": BOT}
 
 
-def _given(request: HttpRequest) -> dict[str, Any]:
+def _parameters_of(request: HttpRequest) -> dict[str, Any]:
     """The parameters of a request, which are JSON or a form; raises BadHttpError for what is neither."""
     if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         form = parse_qsl(request.body.decode(), keep_blank_values=True)
