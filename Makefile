@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run check test docs bench soak clean
+.PHONY: help run check test docs bench soak oracles clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -16,6 +16,8 @@ IN_MEMORY = $(shell [ "$$($(AVAILABLE_GB))" -ge 3 ] 2>/dev/null && echo PYTEST_D
 ALONE = $(shell grep --recursive --files-with-matches --include '*.py' 'mark\.alone' tests)
 INSTALL := $(BIN)/python -m pip install -qq --editable .
 TESTKIT := --editable packages/testkit
+# Client libraries of others have versions of their own: they are never installed beside what the program runs with.
+ORACLES := .venv/oracles/bin
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +46,9 @@ soak: .venv/.test ## Run the long tests, or PART=property, points, kills, crash_
 	@$(if $(filter-out property,$(PART)),,KEEPSAID_TEST_EFFORT=10 $(BIN)/pytest --quiet --timeout 14400 $(SPREAD) tests/property)
 	@$(if $(filter property,$(PART)),,$(BIN)/pytest --quiet -m soak --timeout 14400 -o faulthandler_timeout=14400 --figures $(FIGURES) $(if $(PART),-k $(PART)))
 
+oracles: .venv/.oracles ## Run the popular client library of each provider against the scripted providers
+	@$(ORACLES)/pytest --quiet --confcutdir tests/oracles tests/oracles
+
 clean: ## Remove .venv, caches and build output
 	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
@@ -71,4 +76,10 @@ clean: ## Remove .venv, caches and build output
 
 .venv/.docs: pyproject.toml .venv/.base
 	@$(BIN)/python -m pip install -qq --group docs
+	@touch $@
+
+.venv/.oracles: pyproject.toml .venv/.base
+	@$(PYTHON) -m venv .venv/oracles
+	@$(ORACLES)/python -m pip install -qq --upgrade 'pip>=25.1'
+	@$(ORACLES)/python -m pip install -qq --editable '.[channels,email,nostr]' --group oracles
 	@touch $@

@@ -31,6 +31,7 @@ from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.ports.store import Store
+from keepsaid.ports.store_views import FileView
 from keepsaid.services.inbox import ProgressHub
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid_testkit.simulator.disk import Disk, FileDisk, InMemoryDisk
@@ -78,6 +79,11 @@ class Mortal:
             return await getattr(self._store, name)(*args)
 
         return ask
+
+    @property
+    def files(self) -> FileView:
+        """What came with messages."""
+        return self._store.files
 
     async def apply(self, commit: Commit[Any]) -> Any:
         """Nothing is written after the death."""

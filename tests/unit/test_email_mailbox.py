@@ -61,6 +61,23 @@ async def test_what_came_while_nobody_listened_is_read_in_its_order() -> None:
     assert inbox.repeats == 0
 
 
+async def test_a_mail_that_is_announced_with_another_answer_is_read_at_once() -> None:
+    """Most servers announce a mail once, with the answer to whatever command comes next; IDLE then says nothing."""
+    inbox = MemoryInbox()
+
+    def deliver_more(method: str, _number: int) -> Mischief:
+        if method == "UID FETCH" and imap.next_uid == 2:
+            imap.deliver(mail(2))
+        return Mischief.ACCEPT
+
+    async with ImapServer(deliver_more) as imap, listening(imap, inbox, VirtualClock()):
+        await idling(imap)
+        imap.deliver(mail(1))
+        await inbox.wait_for(lambda: len(inbox.kept) == 2)
+    assert words(inbox) == ["message 1", "message 2"]
+    assert inbox.repeats == 0
+
+
 async def test_the_last_mail_is_not_read_again_and_again() -> None:
     """A server answers `n:*` with its last mail, whatever its number is."""
     clock, inbox = FastClock(2000), MemoryInbox()

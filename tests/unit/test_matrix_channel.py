@@ -301,7 +301,7 @@ async def test_look_up_names_the_account_and_what_its_owner_should_know() -> Non
     async with first() as matrix:
         matrix.room("!vault:test", ANN, encryption="m.megolm.v1.aes-sha2")
         report = await look_up(api_of(matrix), "BEFORE")
-        assert (report.channel, report.account, report.name) == ("matrix", USER, "bot")
+        assert (report.channel, report.account, report.name) == ("matrix", USER, "Bot")
         assert any("from BEFORE to SCRIPTED" in note for note in report.notes)
         assert any("!vault:test" in note for note in report.notes)
         assert not any("device" in note for note in (await look_up(api_of(matrix), "SCRIPTED")).notes)

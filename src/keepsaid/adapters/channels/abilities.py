@@ -11,7 +11,7 @@ from typing import Final
 from keepsaid.ports.channel import ChannelAbilities
 
 TELEGRAM: Final = ChannelAbilities(
-    chars_max=4_096, unit="utf16", typing_s=4.0, streams=True, edits=True, reactions=True
+    chars_max=4_096, unit="utf16", typing_s=4.0, streams=True, edits=True, files=True, reactions=True
 )
 """Bot API: 4,096 units of a text; an action of a chat is shown for five seconds; nothing can be read back."""
 

@@ -20,6 +20,13 @@ from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
 from keepsaid.testing.providers.discord_gateway import DiscordGatewayServer
 from keepsaid.testing.providers.discord_messages import DiscordFault, DiscordMessages, DiscordSent
+from keepsaid.testing.providers.discord_shapes import (
+    application_shape,
+    channel_shape,
+    guild_shape,
+    role_shape,
+    user_shape,
+)
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
 
 BOT: Final = "4711"
@@ -32,7 +39,7 @@ _ROUTES: Final = (
     ("me", r"GET /users/@me"),
     ("open direct", r"POST /users/@me/channels"),
     ("guilds", r"GET /users/@me/guilds"),
-    ("application", r"GET /applications/@me"),
+    ("application", r"GET (?:/oauth2)?/applications/@me"),
     ("gateway", r"GET /gateway/bot"),
     ("channel", r"GET /channels/(\d+)"),
     ("guild", r"GET /guilds/(\d+)"),
@@ -70,7 +77,7 @@ class DiscordServer(ListeningServer):
         self.in_guild = True
         self.messages = DiscordMessages(BOT, now_ms)
         self.messages.add_channel({"id": GENERAL, "type": 0, "name": "general", "guild_id": GUILD})
-        self.messages.add_channel({"id": DIRECT, "type": 1, "recipients": [{"id": "7"}]})
+        self.add_direct(DIRECT, "7")
         self.gateway = DiscordGatewayServer(self)
         self._news = asyncio.Condition()
 
@@ -116,18 +123,18 @@ class DiscordServer(ListeningServer):
         """Somebody begins a thread; returns its id."""
         told = {"id": number, "type": 11, "name": f"thread {number}", "parent_id": parent, "guild_id": GUILD}
         self.messages.add_channel(told)
-        self.gateway.dispatch("THREAD_CREATE", told)
+        self.gateway.dispatch("THREAD_CREATE", {**channel_shape(told), "newly_created": True})
         return number
 
     def add_direct(self, number: str, person: str) -> str:
         """Somebody else has a direct conversation with the bot; returns its id."""
-        self.messages.add_channel({"id": number, "type": 1, "recipients": [{"id": person}]})
+        whom = user_shape(person, f"person{person}", f"Person {person}")
+        self.messages.add_channel({"id": number, "type": 1, "recipients": [whom]})
         return number
 
     def guild(self) -> dict[str, Any]:
         """The server, as the gateway and the REST interface show it."""
-        role = {"id": ROLE, "name": "bot", "tags": {"bot_id": BOT}}
-        return {"id": GUILD, "name": "The server", "roles": [{"id": GUILD, "name": "@everyone"}, role]}
+        return guild_shape(GUILD, "The server", [role_shape(GUILD, "@everyone"), role_shape(ROLE, "bot", BOT)])
 
     async def wait_for(self, done: Callable[[], bool], within_s: float = 30.0) -> None:
         """Wait until something is so after a request or a frame; raises TimeoutError."""
@@ -157,7 +164,7 @@ class DiscordServer(ListeningServer):
         if act is Mischief.DROP:
             await connection.reset()
             return False
-        headers: dict[str, str] = {}
+        headers = {"via": "1.1 scripted"}
         if act.does:
             status, told = self._done(name, numbers, request, headers)
         else:
@@ -170,8 +177,10 @@ class DiscordServer(ListeningServer):
             await connection.send(200, b"<html>gateway</html>")
         elif act is Mischief.FAIL_AFTER:
             await connection.send(500, b'{"message": "500: Internal Server Error", "code": 0}')
+        elif told is None:
+            await connection.send(status, b"", "text/html; charset=utf-8", headers)
         else:
-            await connection.send(status, b"" if told is None else json.dumps(told).encode(), extra=headers)
+            await connection.send(status, json.dumps(told).encode(), extra=headers)
         return request.keep_alive
 
     def _done(
@@ -215,13 +224,15 @@ class DiscordServer(ListeningServer):
         """What the bot is shown of itself and of the gateway; None for other requests."""
         match name:
             case "me":
-                return {"id": BOT, "username": "scripted_bot", "bot": True}
+                return user_shape(BOT, "scripted_bot", is_bot=True)
             case "application":
-                return {"id": BOT, "flags": self.application_flags}
+                return application_shape(BOT, "scripted_bot", self.application_flags)
             case "guilds":
-                return [{"id": GUILD}] if self.in_guild else []
+                about = {"id": GUILD, "name": "The server", "icon": None, "banner": None, "owner": False}
+                return [{**about, "permissions": "0", "features": []}] if self.in_guild else []
             case "gateway":
                 budget = {"total": 1_000, "remaining": self.identifies_left, "reset_after": 3_600_000}
+                budget["max_concurrency"] = 1
                 return {"url": self.gateway.url, "shards": 1, "session_start_limit": budget}
         return None
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from keepsaid.testing.providers.discord_shapes import guild_create_shape, user_shape
+
 if TYPE_CHECKING:
     from websockets.asyncio.server import Server, ServerConnection
 
@@ -243,10 +245,16 @@ class DiscordGatewayServer:
         session = BotSession(f"session{len(self.identifies)}")
         self._sessions[session.id] = session
         guild = self._server.guild()
-        ready = {"v": 10, "user": {"id": "4711", "bot": True}, "guilds": [{"id": guild["id"], "unavailable": True}]}
+        bot = user_shape("4711", "scripted_bot", is_bot=True)
+        ready = {"v": 10, "user": bot, "application": {"id": "4711", "flags": 0}, "private_channels": []}
+        ready |= {"guilds": [{"id": guild["id"], "unavailable": True}]}
         session.add("READY", {**ready, "session_id": session.id, "resume_gateway_url": self.url})
-        channels, threads = (self._server.messages.channels(kinds) for kinds in (_CHANNELS, _THREADS))
-        session.add("GUILD_CREATE", json.loads(json.dumps({**guild, "channels": channels, "threads": threads})))
+        channels, threads = (
+            [{name: value for name, value in one.items() if name != "guild_id"} for one in found]
+            for found in (self._server.messages.channels(kinds) for kinds in (_CHANNELS, _THREADS))
+        )
+        whole = {**guild_create_shape(guild, bot), "channels": channels, "threads": threads}
+        session.add("GUILD_CREATE", json.loads(json.dumps(whole)))
         return session, 0
 
     async def _send(self, connection: ServerConnection, session: BotSession, start: int) -> None:

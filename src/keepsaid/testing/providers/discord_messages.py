@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from keepsaid.testing.providers.discord_shapes import channel_shape, member_shape, message_shape, user_shape
 from keepsaid.text.emoji import is_emoji
 from keepsaid.values import frozen
 
@@ -66,7 +67,7 @@ class DiscordMessages:
 
     def add_channel(self, told: dict[str, Any]) -> None:
         """Add a channel, thread or direct conversation."""
-        self._channels[told["id"]] = told
+        self._channels[told["id"]] = channel_shape(told)
         self._written[told["id"]] = []
 
     def channels(self, kinds: tuple[int, ...]) -> list[dict[str, Any]]:
@@ -84,14 +85,14 @@ class DiscordMessages:
     def direct_with(self, person: str) -> dict[str, Any]:
         """The direct conversation with a person."""
         for one in self.channels((_DIRECT,)):
-            if one["recipients"] == [{"id": person}]:
+            if [two["id"] for two in one["recipients"]] == [person]:
                 return one
         raise DiscordFault(400, 50_033, "Invalid Recipient(s)")
 
     def write(self, channel: str, text: str, sender: str, **fields: Any) -> dict[str, Any]:
         """A person writes a message."""
-        person = {"id": sender, "username": f"person{sender}", "global_name": f"Person {sender}"}
-        return self._add(channel, {"author": person, "content": text, "type": 0} | fields)
+        person = user_shape(sender, f"person{sender}", f"Person {sender}")
+        return self._add(channel, {"author": person, "content": text} | fields)
 
     def edit(self, number: str, text: str) -> dict[str, Any]:
         """A person changes a message."""
@@ -110,10 +111,9 @@ class DiscordMessages:
             at, first = self._nonces.get(nonce, (0, None))
             if first is not None and self._now_ms() - at <= self.nonce_ms:
                 return first, False
-        told = {"author": {"id": self._bot, "bot": True}, "content": str(content).strip(), "nonce": nonce, "type": 0}
-        answered = given.get("message_reference")
-        if answered is not None and any(one["id"] == answered["message_id"] for one in self._written[channel]):
-            told |= {"type": 19, "message_reference": {"message_id": answered["message_id"]}}
+        bot = user_shape(self._bot, "scripted_bot", is_bot=True)
+        told = {"author": bot, "content": str(content).strip(), **({} if nonce is None else {"nonce": nonce})}
+        told |= self._answering(place, given.get("message_reference"))
         made = self._add(place["id"], told)
         if isinstance(nonce, str):
             self._nonces[nonce] = (self._now_ms(), made)
@@ -151,7 +151,7 @@ class DiscordMessages:
     def as_dispatched(self, told: Mapping[str, Any]) -> dict[str, Any]:
         """A message as the gateway has it: with the server, if it is in one."""
         guild = self._channels[told["channel_id"]].get("guild_id")
-        return {**told, **({"guild_id": guild, "member": {"nick": None}} if guild is not None else {})}
+        return {**told, **({"guild_id": guild, "member": member_shape()} if guild is not None else {})}
 
     def limit(self, name: str, channel: str, headers: dict[str, str]) -> None:
         """Count a request of a route in a channel, and fill in the headers; raises DiscordFault beyond its rate."""
@@ -169,6 +169,16 @@ class DiscordMessages:
             raise DiscordFault(429, 0, "You are being rate limited.", reset_s)
         self._spent[route] = [*spent, now]
 
+    def _answering(self, place: Mapping[str, Any], reference: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What a message has of the one that it answers; nothing where that is not in the channel."""
+        number = str(reference["message_id"]) if reference is not None else ""
+        answered = next((one for one in self._written[place["id"]] if one["id"] == number), None)
+        if answered is None:
+            return {}
+        at = {"type": 0, "channel_id": place["id"], "message_id": number}
+        at |= {"guild_id": place["guild_id"]} if "guild_id" in place else {}
+        return {"type": 19, "message_reference": at, "referenced_message": dict(answered)}
+
     def _check(self, given: Mapping[str, Any]) -> None:
         """Raise DiscordFault for a message that the real one would refuse."""
         content, nonce = given.get("content"), given.get("nonce")
@@ -185,7 +195,7 @@ class DiscordMessages:
         self._number += 1
         number = str((max(0, self._now_ms() - _EPOCH_MS) << 22) + self._number)
         place = self._channels[channel]
-        made = {"id": number, "channel_id": channel, "edited_timestamp": None, "mentions": [], **told}
+        made = message_shape({"id": number, "channel_id": channel, **told}, self._now_ms())
         self._written[channel].append(made)
         place["last_message_id"] = number
         return made

@@ -159,12 +159,16 @@ class _ImapDialogue:
         if command == "IDLE" and self._is_open and self._server.idles:
             return await self._server.idle(self._connection, tag, self._known_uid)
         answer = self._answer(command, words)
+        if command == "UID FETCH" and isinstance(answer, list) and self._server.next_uid > self._known_uid:
+            answer += [] if self._server.deaf else [b"* %d EXISTS\r\n" % len(self._server.mails)]
+            self._known_uid = self._server.next_uid
         if command in ("SELECT", "EXAMINE", "UID SEARCH"):
             self._known_uid = self._server.next_uid
         if isinstance(answer, str):
             await self._connection.write(f"{tag} {answer}\r\n".encode())
         else:
-            await self._connection.write(b"".join(answer) + f"{tag} OK done\r\n".encode())
+            code = {"SELECT": "[READ-WRITE] ", "EXAMINE": "[READ-ONLY] "}.get(command, "")
+            await self._connection.write(b"".join(answer) + f"{tag} OK {code}done\r\n".encode())
         return command != "LOGOUT"
 
     async def _trouble(self, act: Mischief, tag: str) -> bool:
@@ -192,6 +196,9 @@ class _ImapDialogue:
             return self._open(words[1], is_readonly=command == "EXAMINE")
         if not self._is_open:
             return "BAD not now"
+        if command == "CLOSE":
+            self._is_open = False
+            return []
         if command == "NOOP":
             return [b"* %d EXISTS\r\n" % len(self._server.mails)]
         if command == "UID SEARCH":
@@ -208,14 +215,18 @@ class _ImapDialogue:
         server = self._server
         told = [
             b"* FLAGS (\\Seen)\r\n",
-            b"* %d EXISTS\r\n" % len(server.mails),
+            b"* %d EXISTS\r\n* 0 RECENT\r\n" % len(server.mails),
             b"* OK [UIDVALIDITY %d] \r\n" % server.validity,
         ]
         return [*told, b"* OK [UIDNEXT %d] \r\n" % server.next_uid] if server.names_next else told
 
     def _found(self, criteria: list[str]) -> Iterator[FolderMail]:
         """The mails that a search finds; `n:*` always has the last one."""
-        kind, value = criteria[0].upper(), criteria[1]
+        kind, value = criteria[0].upper(), criteria[-1]
+        if kind in ("ALL", "UNSEEN"):
+            hidden = self._server.seen if kind == "UNSEEN" else ()
+            yield from (one for one in self._server.mails if one.uid not in hidden)
+            return
         if kind == "SINCE":
             since = datetime.strptime(value, _DAY).replace(tzinfo=UTC).timestamp() * 1_000
             yield from (one for one in self._server.mails if one.received_ms >= since)
@@ -239,14 +250,10 @@ class _ImapDialogue:
         for number, one in enumerate(self._server.mails, 1):
             if one.uid not in asked:
                 continue
-            told = b"UID %d" % one.uid
-            if wanted is None:
-                at = datetime.fromtimestamp(one.received_ms / 1_000, UTC).strftime("%d-%b-%Y %H:%M:%S +0000")
-                size = self._server.sizes.get(one.uid, len(one.raw))
-                told += b' RFC822.SIZE %d INTERNALDATE "%s"' % (size, at.encode())
-            elif one.uid in self._server.refused and not wanted.group(2):
-                return "NO [SERVERBUG] the mail cannot be read"
-            else:
+            told = b"UID %d" % one.uid + self._facts(one, items.upper())
+            if wanted is not None:
+                if one.uid in self._server.refused and not wanted.group(2):
+                    return "NO [SERVERBUG] the mail cannot be read"
                 if not wanted.group(1) and not self._is_readonly:
                     self._server.seen.add(one.uid)
                 body = one.raw.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" if wanted.group(2) else one.raw
@@ -254,6 +261,18 @@ class _ImapDialogue:
                 told += b" %s {%d}\r\n%s" % (section, len(body), body)
             out.append(b"* %d FETCH (%s)\r\n" % (number, told))
         return out
+
+    def _facts(self, one: FolderMail, items: str) -> bytes:
+        """The items of a mail that are asked for, apart from its content."""
+        told = b""
+        if "FLAGS" in items:
+            told += b" FLAGS (%s)" % (b"\\Seen" if one.uid in self._server.seen else b"")
+        if "RFC822.SIZE" in items:
+            told += b" RFC822.SIZE %d" % self._server.sizes.get(one.uid, len(one.raw))
+        if "INTERNALDATE" in items:
+            at = datetime.fromtimestamp(one.received_ms / 1_000, UTC).strftime("%d-%b-%Y %H:%M:%S +0000")
+            told += b' INTERNALDATE "%s"' % at.encode()
+        return told
 
 
 def mail_from(sender: str, text: str, number: str, subject: str = "Hello", **headers: str) -> bytes:

@@ -124,19 +124,29 @@ class _SmtpDialogue:
             return "235 welcome" if self._is_in else "535 5.7.8 the login is not accepted"
         if not self._is_in:
             return "530 5.7.0 log in first"
+        if command in ("RSET", "NOOP"):
+            self._recipient = self._recipient if command == "NOOP" else ""
+            return "250 ok"
+        if command not in ("MAIL", "RCPT"):
+            return "502 5.5.1 not known"
         path = _PATH.search(line)
         address = path.group(1).decode("ascii", "replace") if path else ""
         if command == "MAIL":
-            self._sender = address
-        elif command == "RCPT":
+            self._sender, self._recipient = address, ""
+            return "250 ok"
+        if self._recipient:
+            return "452 4.5.3 one recipient at a time"
+        if (refusal := self._server.refuses.get(address)) is None:
             self._recipient = address
-            return self._server.refuses.get(address, "250 ok")
-        return "250 ok"
+        return refusal or "250 ok"
 
     async def _data(self, act: Mischief) -> bool:
         """Take the content; without its last line nothing is taken."""
         if (refusal := self._server.refuses.get("DATA")) is not None:
             await self._say(refusal)
+            return True
+        if not self._recipient:
+            await self._say("503 5.5.1 nobody is to get it")
             return True
         await self._say("354 go on")
         content = []
@@ -146,6 +156,7 @@ class _SmtpDialogue:
             await self._say(refusal)
             return True
         self._server.sent.append(SentMail(self._sender, self._recipient, b"\r\n".join(content) + b"\r\n"))
+        self._recipient = ""
         if act in (Mischief.RESET_AFTER, Mischief.FAIL_AFTER):
             await self._connection.reset()
             return False

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, unquote
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
-from keepsaid.testing.providers.matrix_rooms import DEVICE, USER, MatrixRoomsLedger
+from keepsaid.testing.providers.matrix_rooms import DEVICE, USER, MatrixRoomsLedger, name_of
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
 from keepsaid.values import frozen
 
@@ -130,9 +130,10 @@ class MatrixServer(ListeningServer):
     def redact(self, number: str, room: str = "!room:test", sender: str = "@ann:test") -> str:
         """Somebody deletes an event: its content goes; returns the id of the redaction."""
         found = self.rooms.find(room, number)
-        if found is not None:
-            found.event["content"] = {}
-        return self.send("m.room.redaction", room, sender, {}, redacts=number)
+        made = self.send("m.room.redaction", room, sender, {}, redacts=number)
+        if found is not None and (reason := self.rooms.find(room, made)) is not None:
+            found.event.update(content={}, unsigned={"redacted_because": reason.event})
+        return made
 
     def invite(self, room: str, by: str) -> None:
         """A user invites the account to a room."""
@@ -201,7 +202,7 @@ class MatrixServer(ListeningServer):
             case ("GET", "joined_rooms"):
                 return {"joined_rooms": self.rooms.rooms()}
             case ("GET", "profile", user, "displayname"):
-                return {"displayname": user[1:].partition(":")[0]}
+                return {"displayname": name_of(user)}
             case ("GET", "user", _, "account_data", "m.direct"):
                 return self._found(self.rooms.direct or None)
             case ("GET", "rooms", room, *rest):
@@ -212,7 +213,7 @@ class MatrixServer(ListeningServer):
                 self._enter(room)
                 self.typing.append({"room": room, **_body_of(request)})
                 return {}
-            case ("POST", "rooms", room, "join"):
+            case ("POST", "rooms", room, "join") | ("POST", "join", room):
                 return self._join(room)
         raise MatrixError(404, "M_UNRECOGNIZED")
 
@@ -226,7 +227,7 @@ class MatrixServer(ListeningServer):
                 return self._found(self.rooms.state(room, kind, *keys))
             case ["event", number]:
                 found = self.rooms.find(room, number)
-                return self._found(found.event if found is not None else None)
+                return self._found({**found.event, "room_id": room} if found is not None else None)
             case ["messages"]:
                 return self._page(room, query)
         raise MatrixError(404, "M_UNRECOGNIZED")
@@ -238,7 +239,7 @@ class MatrixServer(ListeningServer):
         limit = int(query.get("limit", "10"))
         found = self.rooms.page(room, start, to, limit, types)
         more = {"end": f"s{found[-1].at - 1}"} if len(found) == limit else {}
-        return {"chunk": [one.event for one in found], "start": f"s{start}", **more}
+        return {"chunk": [{**one.event, "room_id": room} for one in found], "start": f"s{start}", **more}
 
     def _join(self, room: str) -> dict[str, Any]:
         if self.join_refusals:
@@ -261,7 +262,9 @@ class MatrixServer(ListeningServer):
             raise MatrixError(413, "M_TOO_LARGE", "event too large")
         if kind == _REACTION and self.rooms.has_reaction(room, USER, content):
             raise MatrixError(400, "M_DUPLICATE_ANNOTATION", "Can't send same reaction twice")
-        number = self.rooms.transactions[self.device, txn] = self.rooms.add(room, kind, USER, content)
+        number = self.rooms.transactions[self.device, txn] = self.rooms.add(
+            room, kind, USER, content, unsigned={"transaction_id": txn}
+        )
         (self.reactions if kind == _REACTION else self.sent).append(MatrixSent(number, room, txn, content))
         self._wake()
         return {"event_id": number}

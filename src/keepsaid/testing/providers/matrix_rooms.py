@@ -11,6 +11,8 @@ USER, DEVICE = "@bot:test", "SCRIPTED"
 """The account that reads, and the device of its token."""
 
 _MEMBER = "m.room.member"
+_SHOWN = ("m.room.name", "m.room.encryption")
+"""Types of state that an invitation shows, as far as they are used here."""
 
 
 @frozen
@@ -126,7 +128,7 @@ class MatrixRoomsLedger:
         """The rooms of a sync from a place on; 0 for a first one."""
         joined = {room: one for room in self.rooms() if (one := self._room(room, since, limit, types))}
         left = {room: self._timeline(room, since, limit, types) for room, at in self.left.items() if at > since > 0}
-        invited = {room: self._invited(by) for room, (at, by) in self.invites.items() if at > since}
+        invited = {room: self._invited(room, by) for room, (at, by) in self.invites.items() if at > since}
         parts = (("join", joined), ("leave", left), ("invite", invited))
         return {name: part for name, part in parts if part}
 
@@ -157,10 +159,16 @@ class MatrixRoomsLedger:
         timeline = {"events": [one.event for one in held], "limited": len(found) > limit, "prev_batch": f"s{start}"}
         return {"timeline": timeline}
 
-    def _invited(self, by: str) -> dict[str, Any]:
-        content = {"membership": "invite"}
-        event = {"type": _MEMBER, "state_key": self.user, "sender": by, "content": content}
-        return {"invite_state": {"events": [event]}}
+    def _invited(self, room: str, by: str) -> dict[str, Any]:
+        """The invitation and what the state of the room shows to who is invited, without ids and times."""
+        shown = (*((kind, "") for kind in _SHOWN), (_MEMBER, by), (_MEMBER, self.user))
+        state = self._state[room]
+        events = [
+            {"type": kind, "state_key": key, **{name: state[kind, key].event[name] for name in ("sender", "content")}}
+            for kind, key in shown
+            if (kind, key) in state
+        ]
+        return {"invite_state": {"events": events}}
 
 
 def name_of(user: str) -> str:

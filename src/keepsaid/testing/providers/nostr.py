@@ -59,7 +59,7 @@ class _Client:
         self.socket = socket
         self.challenge = challenge
         self.person = ""
-        self.requests: dict[str, Mapping[str, Any]] = {}
+        self.requests: dict[str, list[Mapping[str, Any]]] = {}
 
     async def send(self, *parts: object) -> None:
         """Send a frame."""
@@ -170,7 +170,7 @@ class NostrRelayServer:
         self._clients.append(client)
         try:
             with suppress(ConnectionClosed):
-                if self.asks_auth:
+                if self.asks_auth or self.wants_proof:
                     await client.send("AUTH", client.challenge)
                 while True:
                     frame = json.loads(await socket.recv())
@@ -190,8 +190,8 @@ class NostrRelayServer:
                 await self._publish(client, event)
             case ["AUTH", event]:
                 await self._prove(client, event)
-            case ["REQ", name, query]:
-                await self._request(client, name, query)
+            case ["REQ", name, *queries]:
+                await self._request(client, name, queries)
             case ["CLOSE", name]:
                 client.requests.pop(name, None)
 
@@ -238,26 +238,33 @@ class NostrRelayServer:
             self.proved.append(client.person)
         await client.send("OK", event["id"], not refusal, refusal)
 
-    async def _request(self, client: _Client, name: str, query: Mapping[str, Any]) -> None:
-        """Send what is stored, the newest first, and what comes later."""
-        self.queries.append(query)
+    async def _request(self, client: _Client, name: str, queries: list[Mapping[str, Any]]) -> None:
+        """Send what is stored and matches one of some filters, the newest first, and what comes later."""
+        self.queries += queries
         if self.mischief("REQ", self.calls["REQ"]) is Mischief.DROP:
             client.socket.transport.abort()
             return
         if self.closes_with:
             await client.send("CLOSED", name, self.closes_with)
             return
-        is_private = any(kind in _PRIVATE for kind in query.get("kinds", ()))
-        if self.asks_auth and is_private and client.person not in query.get("#p", ()):
+        private = [one for one in queries if any(kind in _PRIVATE for kind in one.get("kinds", ()))]
+        if self.asks_auth and any(client.person not in one.get("#p", ()) for one in private):
             await client.send("CLOSED", name, "auth-required: private events are for their receiver")
             return
+        found: dict[str, Mapping[str, Any]] = {}
+        for query in queries:
+            found |= {one["id"]: one for one in self._stored(query)}
+        for event in sorted(found.values(), key=lambda one: int(one["created_at"]), reverse=True):
+            await self._send(client, name, event)
+        client.requests[name] = queries
+        await client.send("EOSE", name)
+
+    def _stored(self, query: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """What is stored and matches a filter, the newest first, a page of it."""
         limits = {} if self.replays_all else {key: query[key] for key in ("since", "until") if key in query}
         found = [one for one in self.accepted if _matches(one, query, limits)]
         found.sort(key=lambda one: int(one["created_at"]), reverse=True)
-        for event in found[: min(self.page_max, query.get("limit", self.page_max))]:
-            await self._send(client, name, event)
-        client.requests[name] = query
-        await client.send("EOSE", name)
+        return found[: min(self.page_max, query.get("limit", self.page_max))]
 
     def _keep(self, event: Mapping[str, Any]) -> None:
         if 10_000 <= event["kind"] < 20_000 or event["kind"] in (0, 3):
@@ -270,8 +277,8 @@ class NostrRelayServer:
         from websockets.exceptions import ConnectionClosed  # noqa: PLC0415 - an optional extra
 
         for client in list(self._clients):
-            for name, query in list(client.requests.items()):
-                if _matches(event, query, {}):
+            for name, queries in list(client.requests.items()):
+                if any(_matches(event, query, {}) for query in queries):
                     with suppress(ConnectionClosed):
                         await self._send(client, name, event)
         await self._tell()
@@ -312,10 +319,11 @@ def delivery_acts_of(seed: int, trouble: float = 0.2) -> Callable[[int], NostrDe
 
 def _matches(event: Mapping[str, Any], query: Mapping[str, Any], limits: Mapping[str, int]) -> bool:
     """Whether an event matches a filter of NIP-01, and its limits of time."""
-    people = {tag[1] for tag in event["tags"] if tag[0] == "p" and len(tag) > 1}
+    tags = {(tag[0], tag[1]) for tag in event["tags"] if len(tag) > 1}
     return (
-        event["kind"] in query.get("kinds", (event["kind"],))
+        event["id"] in query.get("ids", (event["id"],))
+        and event["kind"] in query.get("kinds", (event["kind"],))
         and event["pubkey"] in query.get("authors", (event["pubkey"],))
-        and ("#p" not in query or bool(people & set(query["#p"])))
+        and all(any((name[1:], one) in tags for one in query[name]) for name in query if name.startswith("#"))
         and limits.get("since", 0) <= event["created_at"] <= limits.get("until", event["created_at"])
     )

@@ -25,7 +25,7 @@ from keepsaid.values import frozen
 BOT_TOKEN = "xoxb-scripted-bot-of-a-test"  # noqa: S105 - of a scripted bot
 APP_TOKEN = "xapp-scripted-app-of-a-test"  # noqa: S105 - of a scripted app
 SECRET = "signing-secret-of-a-test"  # noqa: S105 - of a scripted app
-TEAM, BOT, APP = "T0TEAM", "U0BOT", "A0APP"
+TEAM, BOT, BOT_ID, APP = "T0TEAM", "U0BOT", "B0BOT", "A0APP"
 ACCOUNT = f"{TEAM}:{BOT}"
 """The account of the bot."""
 
@@ -178,7 +178,7 @@ class SlackServer(ListeningServer):
         wanted = (self.app_token,) if method == _BY_APP else (self.bot_token, self.app_token)
         if token not in wanted:
             raise SlackError("not_allowed_token_type" if token in (self.bot_token, self.app_token) else "invalid_auth")
-        form = dict(parse_qsl(request.body.decode(), keep_blank_values=True))
+        form = _form_of(request)
         if method in self.errors:
             raise self.errors[method]
         return {"ok": True, **self._result(method, form, by_app=token == self.app_token)}
@@ -186,7 +186,8 @@ class SlackServer(ListeningServer):
     def _result(self, method: str, form: Mapping[str, str], *, by_app: bool) -> dict[str, Any]:
         match method:
             case "auth.test":
-                who = {"app_id": APP} if by_app else {"team_id": TEAM, "user_id": BOT, "user": "keepsaid"}
+                bot = {"team_id": TEAM, "user_id": BOT, "user": "keepsaid", "bot_id": BOT_ID}
+                who = {"app_id": APP} if by_app else {**bot, "is_enterprise_install": False}
                 return {"url": "https://scripted.slack.com/", "team": "Scripted", **who}
             case "apps.connections.open":
                 return {"url": self.sockets.make_url()}
@@ -223,10 +224,18 @@ class SlackServer(ListeningServer):
         if len(text) > (_MARKDOWN_MAX if "markdown_text" in form else _TEXT_MAX):
             raise SlackError("msg_too_long")
         parsed: dict[str, Any] = {**form, "metadata": json.loads(form.get("metadata", "{}"))}
-        message = {"type": "message", "user": BOT, "bot_id": "B0BOT", "app_id": APP, "text": text}
+        message = {"type": "message", "user": BOT, "bot_id": BOT_ID, "app_id": APP, "team": TEAM, "text": text}
         made = self.history.add(channel, {**message, "metadata": parsed["metadata"]}, thread)
         self.sent.append(SlackMessage(str(made["ts"]), channel, text, thread, parsed))
-        return {"channel": channel, "ts": made["ts"], "message": message}
+        return {"channel": channel, "ts": made["ts"], "message": made}
+
+
+def _form_of(request: HttpRequest) -> dict[str, str]:
+    """The arguments of a method: a form, a query, or JSON, whose values are written as in a form."""
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        return dict(parse_qsl(f"{request.query}&{request.body.decode()}", keep_blank_values=True))
+    given = json.loads(request.body)
+    return {name: one if isinstance(one, str) else json.dumps(one) for name, one in given.items()}
 
 
 def signed(body: bytes, now_ms: int, secret: str = SECRET) -> dict[str, str]:

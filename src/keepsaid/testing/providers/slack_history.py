@@ -16,6 +16,7 @@ _EMOJI = frozenset((
 """Names of emoji that the scripted workspace has."""
 
 _EMOJI_MAX = 23
+_TRUE = ("true", "1")
 
 
 class SlackHistory:
@@ -93,10 +94,10 @@ class SlackHistory:
 def _is_since(message: Mapping[str, Any], form: Mapping[str, str]) -> bool:
     """Whether a message is of the time that is asked for."""
     oldest = float(form.get("oldest", "0"))
-    return float(message["ts"]) >= oldest if form.get("inclusive") == "true" else float(message["ts"]) > oldest
+    return float(message["ts"]) >= oldest if form.get("inclusive") in _TRUE else float(message["ts"]) > oldest
 
 
 def _shown(message: Mapping[str, Any], form: Mapping[str, str]) -> dict[str, Any]:
     """A message as the history shows it: with its metadata only if these are asked for."""
-    hidden = () if form.get("include_all_metadata") == "true" else ("metadata",)
+    hidden = () if form.get("include_all_metadata") in _TRUE else ("metadata",)
     return {name: one for name, one in message.items() if name not in hidden}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
+from urllib.parse import parse_qsl
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
@@ -26,8 +27,11 @@ TOKEN = "4711:scripted-bot-of-a-test"  # noqa: S105 - of a scripted bot
 BOT = "scripted_bot"
 """The name of the bot, without the @."""
 
+_DATE = 1_700_000_000
 _UNITS_MAX, _ENTITIES_MAX, _UPDATES_MAX = 4_096, 100, 100
 _FILE_BYTES_MAX = 20_000_000
+_TEXTS = ("text", "action", "url", "secret_token", "parse_mode")
+"""Parameters that are plain text in a form, where all others are JSON."""
 
 
 class BadRequestError(Exception):
@@ -84,11 +88,9 @@ class TelegramServer(ListeningServer):
     def say(self, text: str, *, sender: int = 7, chat: int = 7, **fields: Any) -> int:
         """Somebody writes to the bot; returns the id of the message. Chats of groups are negative."""
         self._number += 1
-        kind = "private" if chat > 0 else "supergroup"
-        person = {"id": sender, "is_bot": False, "first_name": f"Person {sender}"}
-        place = {"id": chat, "type": kind, **({"title": "The room"} if chat < 0 else {})}
-        message = {"message_id": self._number, "from": person, "chat": place, "date": 1_700_000_000, "text": text}
         number = self._number
+        person = {"id": sender, "is_bot": False, "first_name": f"Person {sender}"}
+        message = {"message_id": number, "from": person, "chat": _chat(chat), "date": _DATE, "text": text}
         self.reactions.messages.add((chat, number))
         self.update(message=message | fields)
         return number
@@ -99,7 +101,7 @@ class TelegramServer(ListeningServer):
         kind = "private" if chat > 0 else "supergroup"
         person = {"id": sender, "is_bot": False, "first_name": f"Person {sender}"}
         given: dict[str, Any] = {"chat": {"id": chat, "type": kind}, "message_id": number, "user": person}
-        given |= {"date": 1_700_000_000 + self._number, "old_reaction": []}
+        given |= {"date": _DATE + self._number, "old_reaction": []}
         new = [{"type": "emoji", "emoji": one} for one in emoji]
         self.update(message_reaction=given | {"new_reaction": new} | fields)
 
@@ -111,7 +113,7 @@ class TelegramServer(ListeningServer):
         self._number += 1
         person = {"id": 7, "is_bot": False, "first_name": "Person 7"}
         place, told = {"id": 7, "type": "private"}, {"caption": caption} if caption else {}
-        message = {"message_id": self._number, "from": person, "chat": place, "date": 1_700_000_000, **told}
+        message = {"message_id": self._number, "from": person, "chat": place, "date": _DATE, **told}
         self.update(message={**message, kind: sizes if kind == "photo" else file})
         return file
 
@@ -176,10 +178,7 @@ class TelegramServer(ListeningServer):
     async def _done(self, request: HttpRequest, method: str, connection: Connection) -> tuple[int, dict[str, Any]]:
         if not request.path.startswith(f"/bot{self.token}/"):
             return 401, _refused(401, "Unauthorized")
-        try:
-            given = json.loads(request.body or b"{}")
-        except ValueError as error:
-            raise BadHttpError(400, "The body is not JSON.") from error
+        given = _parameters_of(request)
         try:
             result = await self._poll(given, connection) if method == "getUpdates" else self._result(method, given)
         except BadRequestError as error:
@@ -189,10 +188,12 @@ class TelegramServer(ListeningServer):
     def _result(self, method: str, given: Mapping[str, Any]) -> Any:
         match method:
             case "getMe":
-                return {"id": int(self.token.partition(":")[0]), "is_bot": True, "username": BOT}
+                may = {"can_join_groups": True, "can_read_all_group_messages": False, "supports_inline_queries": False}
+                return {**self._bot(), **may, "has_topics_enabled": False}
             case "getWebhookInfo":
-                failed = {"last_error_message": self.posts.error} if self.posts.error else {}
-                return {"url": self.posts.url, "pending_update_count": len(self._updates), **failed}
+                failed = {"last_error_date": _DATE, "last_error_message": self.posts.error} if self.posts.error else {}
+                about = {"url": self.posts.url, "has_custom_certificate": False}
+                return {**about, "pending_update_count": len(self._updates), **failed}
             case "setWebhook" | "deleteWebhook":
                 self.posts.set(given)
                 return True
@@ -272,7 +273,32 @@ class TelegramServer(ListeningServer):
         self._number += 1
         self.reactions.messages.add((chat, self._number))
         self.sent.append(SentMessage(self._number, chat, str(text), dict(given)))
-        return {"message_id": self._number, "chat": {"id": chat}, "date": 1_700_000_000, "text": text}
+        made = {"message_id": self._number, "from": self._bot(), "chat": _chat(chat), "date": _DATE, "text": text}
+        topic = given.get("message_thread_id")
+        made |= {} if topic is None else {"message_thread_id": topic, "is_topic_message": True}
+        return made | ({"entities": given["entities"]} if given.get("entities") else {})
+
+    def _bot(self) -> dict[str, Any]:
+        number = int(self.token.partition(":")[0])
+        return {"id": number, "is_bot": True, "first_name": "Scripted bot", "username": BOT}
+
+
+def _parameters_of(request: HttpRequest) -> dict[str, Any]:
+    """The parameters of a request, which are JSON or a form; raises BadHttpError for what is neither."""
+    if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        form = parse_qsl(request.body.decode(), keep_blank_values=True)
+        return {name: value if name in _TEXTS else json.loads(value) for name, value in form}
+    try:
+        return dict(json.loads(request.body or b"{}"))
+    except ValueError as error:
+        raise BadHttpError(400, "The body is not JSON.") from error
+
+
+def _chat(number: int) -> dict[str, Any]:
+    """A chat as messages have it: that of a person or, for negative numbers, a group."""
+    if number > 0:
+        return {"id": number, "type": "private", "first_name": f"Person {number}"}
+    return {"id": number, "type": "supergroup", "title": "The room"}
 
 
 def _check(text: object, entities: Sequence[Mapping[str, Any]]) -> None:

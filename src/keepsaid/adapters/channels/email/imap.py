@@ -64,6 +64,8 @@ class ImapFolder:
         self.folder = folder
         self._thread: ThreadPoolExecutor | None = None
         self._client: Any = None
+        self._mails = 0
+        self._is_changed = False
 
     async def open(self) -> FolderState:
         """Connect, log in and open the folder. Raises ChannelError if IMAPClient is not installed."""
@@ -108,7 +110,7 @@ class ImapFolder:
         with suppress(OSError, ValueError):
             asyncio.get_running_loop().remove_reader(self._client.socket().fileno())
         _, heard = await self._run(self._client.idle_done)
-        return any(len(one) > 1 and one[1] in (b"EXISTS", b"RECENT") for one in heard)
+        return self._is_changed or any(len(one) > 1 and one[1] in (b"EXISTS", b"RECENT") for one in heard)
 
     async def close(self) -> None:
         """Close the connection, also while a command waits for its answer."""
@@ -160,19 +162,28 @@ class ImapFolder:
             raise
         except IMAP4.error as error:
             raise ImapRefused(_words(error), is_folder=True) from error
+        self._mails, self._is_changed = int(opened.get(b"EXISTS", 0)), False
         next_uid = opened.get(b"UIDNEXT") or max(client.search(["UID", "1:*"]), default=0) + 1
         return FolderState(int(opened[b"UIDVALIDITY"]), int(next_uid), client.has_capability("IDLE"))
 
     def _begin_idle(self) -> bool:
-        """Begin IDLE; returns whether the server said more at once, as that is in a buffer and wakes nobody."""
+        """Begin IDLE; returns whether something changed already.
+
+        A server may announce a mail in its answer to any command, and then does not again (RFC 3501, 7); what it says
+        right after the command is in a buffer, and wakes nobody.
+        """
         client = self._client
+        said = client._imap.untagged_responses  # noqa: SLF001 - IMAPClient drops what it did not ask for
+        counts, self._is_changed = said.pop("EXISTS", []), bool(said.pop("EXPUNGE", []))
+        if counts and int(counts[-1]) != self._mails:
+            self._mails, self._is_changed = int(counts[-1]), True
         client.idle()
         connection = client.socket()
         connection.settimeout(0)
         try:
-            return bool(client._imap.file.peek(1))  # noqa: SLF001 - IMAPClient has no method for it
+            return bool(client._imap.file.peek(1)) or self._is_changed  # noqa: SLF001 - there is no method for it
         except (BlockingIOError, ssl.SSLWantReadError):
-            return False
+            return self._is_changed
         finally:
             connection.settimeout(_READ_S)
 
