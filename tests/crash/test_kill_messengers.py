@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+from asyncio.subprocess import DEVNULL, Process
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -27,6 +28,9 @@ _TROUBLE = 0.15
 _EACH = 12
 """Messages that are said between two kills."""
 
+_LOOK_S = 0.02
+"""Seconds between two looks at what the runtime wrote down: looking all the time takes the core that it works on."""
+
 _REPEAT = "(may be a repeat)"
 _NUMBER = re.compile(r"parcel (\d+)\b")
 _UNSETTLED = """
@@ -44,26 +48,33 @@ def echo(request: ChatRequest) -> Say:
 
 
 @asynccontextmanager
-async def serving(program: Program) -> AsyncIterator[None]:
+async def serving(program: Program) -> AsyncIterator[Process]:
     """A runtime, until it is killed."""
     process = await asyncio.create_subprocess_exec(
         *program.command("serve", "--port", "0", "--json"),
         env=program.environment,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
+        stdout=DEVNULL,
+        stderr=DEVNULL,
     )
     try:
-        yield
+        yield process
     finally:
         process.kill()
         await process.wait()
 
 
-async def until_up(home: Path) -> None:
+async def let(process: Process) -> None:
+    """Let a runtime run for a moment; fails when it ends by itself."""
+    with suppress(TimeoutError):
+        code = await asyncio.wait_for(process.wait(), _LOOK_S)
+        raise AssertionError(f"the runtime ended by itself: {code}")
+
+
+async def until_up(process: Process, home: Path) -> None:
     """Wait until the line of the bot is up, as the runtime writes it down."""
     async with asyncio.timeout(WITHIN_S):
-        while not any(line.state is LineState.UP for line in await asyncio.to_thread(read_lines, Home.at(home))):
-            pass
+        while not any(line.state is LineState.UP for line in read_lines(Home.at(home))):
+            await let(process)
 
 
 def unsettled(home: Path, said: int) -> int:
@@ -74,11 +85,11 @@ def unsettled(home: Path, said: int) -> int:
     return int(count)
 
 
-async def until_settled(home: Path, said: int) -> None:
+async def until_settled(process: Process, home: Path, said: int) -> None:
     """Wait until everything said is answered."""
     async with asyncio.timeout(WITHIN_S):
         while await asyncio.to_thread(unsettled, home, said):
-            pass
+            await let(process)
 
 
 def check_chat(texts: Sequence[str], said: Sequence[int]) -> list[str]:
@@ -113,11 +124,11 @@ async def killed(home: Path, name: str, kills: int, seed: int) -> tuple[list[str
             f"models: {{chat: openai/scripted, base_url: {model.url}}}\n"
             f"buffer: {{window_ms: 0}}\nchannels: {{{name}: {{access: anyone, answer: always}}}}\n"
         )
-        async with serving(program):
+        async with serving(program) as process:
             # what is said before the first contact with a chat is nobody's to answer
-            await until_up(home)
+            await until_up(process, home)
             number = [say(chat) for chat in messenger.chats][-1]
-            await until_settled(home, number)
+            await until_settled(process, home, number)
         for _ in range(kills):
             async with serving(program):
                 await messenger.wait_for_requests(messenger.requests + 1, WITHIN_S)
@@ -125,8 +136,8 @@ async def killed(home: Path, name: str, kills: int, seed: int) -> tuple[list[str
                 number = [say(chat) for chat in chats][-1]
                 await messenger.wait_for_tries(messenger.tries + chance.randint(1, len(set(chats))), WITHIN_S)
         messenger.calm()
-        async with serving(program):
-            await until_settled(home, number)
+        async with serving(program) as process:
+            await until_settled(process, home, number)
         texts = messenger.texts()
         wrong = [f"{chat}: {one}" for chat in said for one in check_chat(texts[chat], said[chat])]
         sent = [text for several in texts.values() for text in several]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from keepsaid.interfaces.cli.commands import tree, walk
 from keepsaid.interfaces.cli.program import shared
 
 COLUMNS = 80
 
 
+@cache
 def page() -> str:
     """The help of the program and of every command below it."""
     root = tree([], shared)

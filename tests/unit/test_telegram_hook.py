@@ -93,7 +93,7 @@ async def test_what_cannot_be_read_is_kept_and_not_posted_again(tmp_path: Path) 
             answer = await at.client.post("/hooks/telegram", content=body, headers=headers)
             assert answer.status_code in (200, 202)
         await until(at, "SELECT 1 WHERE (SELECT sum(last - first + 1) FROM batch WHERE state = 'dropped') = 3")
-        assert {row[0] for row in at.rows("SELECT event FROM message")} == {"unreadable"}
+        assert at.rows("SELECT event FROM message") == [("unreadable",)] * 3
 
 
 async def test_while_telegram_does_not_know_the_bot_it_posts_again(tmp_path: Path) -> None:
