@@ -108,6 +108,18 @@ async def test_an_inline_picture_is_one_that_came_with_the_mail(tmp_path: Path) 
         assert await file_rows(home, "kept") == [("dog.png", "image/png", len(PNG), "")]
 
 
+def test_a_picture_that_only_the_page_has_is_one_too() -> None:
+    """Of a mail that says the same in words and as a page."""
+    mail = mail_with("see below")
+    mail.add_alternative('<p>see below</p><img src="cid:one">', subtype="html")
+    page = list(mail.iter_parts())[1]
+    assert isinstance(page, EmailMessage)
+    page.add_related(PNG, "image", "png", cid="<one>", disposition="inline", filename="dog.png")
+    message = read(mail.as_bytes()).message
+    assert message.text == f"Subject: Hello\nsee below\n[file: dog.png, image/png, {len(PNG)} bytes]"
+    assert [(one.name, one.size) for one in message.files] == [("dog.png", len(PNG))]
+
+
 async def test_the_agent_reads_an_attached_text_and_an_attached_mail(tmp_path: Path) -> None:
     """By their handles; whatever their transfer encoding was."""
     mail = mail_with()

@@ -109,7 +109,10 @@ def _read(mail: EmailMessage) -> tuple[str, list[MailFile]]:
 
 
 def _leaves(part: Message[Any, Any], depth: int) -> Iterator[EmailMessage]:
-    """The parts that are shown or attached; of alternatives plain text, or HTML where the plain one has no words."""
+    """The parts that are shown or attached; of alternatives plain text, or HTML where the plain one has no words.
+
+    The pictures of the other alternatives are attached too: some programs put them beside the HTML alone.
+    """
     if depth > _DEPTH_MAX:
         raise InputError(f"the mail is nested more than {_DEPTH_MAX} deep")
     if not isinstance(part, EmailMessage):
@@ -121,7 +124,10 @@ def _leaves(part: Message[Any, Any], depth: int) -> Iterator[EmailMessage]:
     inner = [one for one in parts if isinstance(one, EmailMessage)] if isinstance(parts, list) else []
     if part.get_content_subtype() == "alternative":
         choices = [[*_leaves(one, depth + 1)] for one in inner]
-        yield from max(choices, key=_rank, default=[])
+        chosen = max(choices, key=_rank, default=[])
+        yield from chosen
+        others = (one for choice in choices if choice is not chosen for one in choice)
+        yield from (one for one in others if one.get_content_maintype() == "image")
         return
     for one in inner:
         yield from _leaves(one, depth + 1)
