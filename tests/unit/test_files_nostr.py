@@ -354,7 +354,7 @@ async def test_files_of_another_account_are_refused() -> None:
 
 
 async def test_what_was_not_fetched_is_fetched_after_a_restart(tmp_path: Path) -> None:
-    async with servers(Say("it is not there yet"), Say("a small dog")) as at:
+    async with servers(Say("it is not there yet")) as at:
         sealed = at.host.seal(PNG)
         at.host.files.cut.add(sealed.name)
         async with reading(tmp_path, at, wait_s=0.1) as home:

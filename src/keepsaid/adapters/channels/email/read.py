@@ -55,7 +55,7 @@ def parse_mail(raw: bytes) -> EmailMessage:
 
 @frozen
 class MailFile:
-    """A part of a mail that is no text of it: its name, media type and bytes, and its place among all parts.
+    """A part of a mail beside its text: its name, media type and bytes, and its place among all parts.
 
     `line` names it in the text of the mail; `size` is 0 for a mail within the mail.
     """
