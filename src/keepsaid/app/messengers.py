@@ -12,6 +12,7 @@ from keepsaid.errors import ChannelError
 from keepsaid.ports import runtime
 from keepsaid.ports.channel import Channel, Hook, InboundSink, LineKeeper, NoLine
 from keepsaid.ports.extension import ListeningProvider
+from keepsaid.ports.store_views import FileView
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
@@ -36,11 +37,12 @@ class Messenger:
 
 @frozen
 class MessengerDeps:
-    """What a messenger is made with, beside its settings."""
+    """What a messenger is made with, beside its settings; `files` reads what the store keeps of messages."""
 
     clock: runtime.Clock
     lines: LineBoard | None
     inbox: InboundSink
+    files: FileView | None = None
 
     def line(self, channel: str, account: str) -> LineKeeper:
         """What the state of an account's line is shown by."""
@@ -192,7 +194,8 @@ and in all."""
 def email_of(config: Config, deps: MessengerDeps) -> Messenger:
     """The mailbox. Raises ChannelError for a server on another machine without TLS."""
     from keepsaid.adapters.channels.email.channel import EmailChannel  # noqa: PLC0415 - only e-mail needs it
-    from keepsaid.adapters.channels.email.line import EmailLine  # noqa: PLC0415 - with it
+    from keepsaid.adapters.channels.email.files import MailFiles  # noqa: PLC0415 - with it
+    from keepsaid.adapters.channels.email.line import EmailLine  # noqa: PLC0415 - too
     from keepsaid.adapters.channels.email.listener import EmailListener  # noqa: PLC0415 - too
     from keepsaid.adapters.channels.email.mailbox import MailboxReader  # noqa: PLC0415 - too
     from keepsaid.adapters.channels.email.threads import EmailThreads  # noqa: PLC0415 - too
@@ -202,7 +205,8 @@ def email_of(config: Config, deps: MessengerDeps) -> Messenger:
     threads = EmailThreads(box.account.address, deps.inbox)
     reader = MailboxReader(box.account, MailReader(box.account, box.trust), threads, deps.clock)
     line = EmailLine(deps.clock, deps.line("email", box.account.address))
-    channel = EmailChannel(box.account, box.smtp, threads, SendingPace(deps.clock, _MAILBOX, _THREAD))
+    files = MailFiles(deps.files.payload if deps.files is not None else None)
+    channel = EmailChannel(box.account, box.smtp, threads, SendingPace(deps.clock, _MAILBOX, _THREAD), files)
     return Messenger(channel, EmailListener(box.folder, reader, line))
 
 

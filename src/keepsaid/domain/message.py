@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
@@ -145,12 +146,12 @@ class Content:
 class Attachment:
     """One thing that came with a message: its name, its media type and where the channel has it, each "" when not said.
 
-    `size` is in bytes, 0 when not said.
+    `size` is in bytes, 0 when not said. `ref` may hold a key: it is in no repr.
     """
 
     name: str
     kind: str = ""
-    ref: str = ""
+    ref: str = field(default="", repr=False)
     size: int = 0
 
 

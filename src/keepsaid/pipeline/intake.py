@@ -136,6 +136,7 @@ def _normalised(inbound: Inbound) -> Inbound:
         addressed=inbound.addressed,
         more_ms=inbound.more_ms,
         by_bot=inbound.by_bot,
+        files=inbound.files,
     )
 
 

@@ -302,6 +302,9 @@ class FileView(Protocol):
     async def content(self, message_id: int, number: int) -> bytes:
         """The bytes of a file, as far as they are there; nothing of one that was left."""
 
+    async def payload(self, channel: str, account: str, provider_id: str) -> bytes | None:
+        """The payload of the newest message with an id of its medium, as it came; None without one."""
+
 
 class JournalView(Protocol):
     """Reads the journal; the commits of `domain/event.py` write it, and most others."""

@@ -32,19 +32,9 @@ class FileDownloads:
         """The bytes at an address. Raises FileRefused and FileUnavailable, neither with the address in its words."""
         self._check(url)
         client = await self._client.opened()
-        timeout = httpx2.Timeout(_READ_S, connect=_CONNECT_S, pool=_CONNECT_S)
-        try:
-            request = client.build_request("GET", url, headers=dict(headers or {}), timeout=timeout)
-            response = await client.send(request, stream=True, follow_redirects=False)
-        except HTTP_ERRORS as error:
-            raise self._unreached(error) from None
-        async with aclosing(response):
-            self._check_status(response)
-            try:
-                async for piece in response.aiter_bytes():
-                    yield piece
-            except HTTP_ERRORS as error:
-                raise self._unreached(error) from None
+        async with aclosing(body_of(client, self._provider, url, headers or {})) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def close(self) -> None:
         """Close its connections."""
@@ -61,15 +51,40 @@ class FileDownloads:
         if origin != self._own and not theirs:
             raise FileRefused(f"its address is not one of {self._provider}")
 
-    def _check_status(self, response: httpx2.Response) -> None:
-        status = response.status_code
-        if status in _LATER or status >= 500:
-            raise FileUnavailable(f"{self._provider} answered {status}", _retry_after(response))
-        if status != 200:
-            raise FileRefused(f"{self._provider} answered {status}")
 
-    def _unreached(self, error: Exception) -> FileUnavailable:
-        return FileUnavailable(f"{self._provider} cannot be reached ({type(error).__name__})")
+async def body_of(
+    client: httpx2.AsyncClient, provider: str, url: str, headers: Mapping[str, str], server_name: str = ""
+) -> AsyncGenerator[bytes, None]:
+    """The body of an answer. Raises FileRefused and FileUnavailable, whose words name the provider alone.
+
+    Where the address is that of a machine, `server_name` is the name that its certificate has to have.
+    """
+    timeout = httpx2.Timeout(_READ_S, connect=_CONNECT_S, pool=_CONNECT_S)
+    more = {"sni_hostname": server_name} if server_name else {}
+    try:
+        request = client.build_request("GET", url, headers=dict(headers), timeout=timeout, extensions=more)
+        response = await client.send(request, stream=True, follow_redirects=False)
+    except HTTP_ERRORS as error:
+        raise _unreached(provider, error) from None
+    async with aclosing(response):
+        _check_status(provider, response)
+        try:
+            async for piece in response.aiter_bytes():
+                yield piece
+        except HTTP_ERRORS as error:
+            raise _unreached(provider, error) from None
+
+
+def _check_status(provider: str, response: httpx2.Response) -> None:
+    status = response.status_code
+    if status in _LATER or status >= 500:
+        raise FileUnavailable(f"{provider} answered {status}", _retry_after(response))
+    if status != 200:
+        raise FileRefused(f"{provider} answered {status}")
+
+
+def _unreached(provider: str, error: Exception) -> FileUnavailable:
+    return FileUnavailable(f"{provider} cannot be reached ({type(error).__name__})")
 
 
 def _origin(url: str) -> tuple[str, str, int]:

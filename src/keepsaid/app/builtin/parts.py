@@ -124,7 +124,7 @@ class _Messenger:
 
     async def initialize(self, context: BuiltInContext) -> None:
         self._files = context.parts.files if context.parts.config.files.fetch else None
-        deps = MessengerDeps(context.parts.clock, context.parts.lines, context.inbox)
+        deps = MessengerDeps(context.parts.clock, context.parts.lines, context.inbox, context.parts.files)
         self._made = MESSENGERS[self.name](context.parts.config, deps)
 
     def channels(self) -> Mapping[str, channel.Channel]:

@@ -8,7 +8,7 @@ from keepsaid.domain.commits import EpisodesKept, MarkReplyShown, Prune, Requeue
 from keepsaid.domain.fetching import FileJob, KeepFile, KeepPiece, LeaveFile, PutOffFile, TakeFiles
 from keepsaid.domain.files import FileState, StoredFile
 from keepsaid.domain.forgetting import ForgetTargets, MoveForgetting, PutBack, RequestForgetting, ScrubForgotten
-from keepsaid.domain.message import Attachment
+from keepsaid.domain.message import Attachment, Content, ProviderMarks
 from keepsaid.domain.retention import Stale
 from keepsaid.domain.route import Action
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, ROOM, lane_of, said, verdict
@@ -74,6 +74,17 @@ class FileContract:
         assert await store.files.placed(message_id, 2) is None
         assert await store.files.next_due() is None
         assert await take(store, 999) == ()
+
+    async def test_the_payload_of_a_message_is_found_by_its_id(self, store: ContractStore) -> None:
+        """Of an account, the newest; of nobody else, and no longer than the message is remembered."""
+        road = StoreDriver(store)
+        marks = ProviderMarks(provider_id="mail-1@example.net")
+        for payload in (b"older", b"\x00\xff newer"):
+            await road.receive(replace(said("look"), marks=marks, content=Content(payload, "look")))
+        assert await store.files.payload(CHANNEL, ACCOUNT, "mail-1@example.net") == b"\x00\xff newer"
+        assert await store.files.payload(CHANNEL, "another", "mail-1@example.net") is None
+        assert await store.files.payload("another", ACCOUNT, "mail-1@example.net") is None
+        assert await store.files.payload(CHANNEL, ACCOUNT, "mail-2@example.net") is None
 
     async def test_a_claimed_batch_has_its_files(self, store: ContractStore) -> None:
         road = StoreDriver(store)

@@ -7,20 +7,21 @@ bytes are sent again, and programs of receivers may show two mails with one id o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
 from keepsaid.adapters.channels.abilities import EMAIL
 from keepsaid.adapters.channels.email.account import NAME, EmailAccount, address_in, is_address
 from keepsaid.adapters.channels.email.compose import mails_of, message_id
+from keepsaid.adapters.channels.email.files import MailFiles
 from keepsaid.adapters.channels.email.smtp import SmtpRefused, SmtpSender, SmtpUnreachable, refused, unreachable
 from keepsaid.adapters.channels.email.threads import EmailThreads, MailThread
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
-from keepsaid.domain.message import topic_of
+from keepsaid.domain.message import Attachment, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
-from keepsaid.errors import ChannelError
+from keepsaid.errors import ChannelError, FileRefused
 
 _INLINE_CHARS_MAX = 4_096
 """A longer text is rendered in a thread, so that it does not hold up the event loop."""
@@ -29,13 +30,24 @@ _NOT_INSTALLED_WAIT_MS = 60_000
 
 
 class EmailChannel:
-    """Sends by one account. `pace` limits mails of the account, and the answers to one thread (10 an hour)."""
+    """Sends by one account. `pace` limits mails of the account, and the answers to one thread (10 an hour).
+
+    `files` reads what is attached to mails; without it nothing is.
+    """
 
     name = NAME
     sending = Sending.PUSH
     abilities = EMAIL
 
-    def __init__(self, account: EmailAccount, smtp: SmtpSender, threads: EmailThreads, pace: SendingPace) -> None:
+    def __init__(
+        self,
+        account: EmailAccount,
+        smtp: SmtpSender,
+        threads: EmailThreads,
+        pace: SendingPace,
+        files: MailFiles | None = None,
+    ) -> None:
+        self._files = files or MailFiles()
         self._account = account
         self._smtp = smtp
         self._threads = threads
@@ -78,6 +90,12 @@ class EmailChannel:
         if result.outcome is Delivered.CONFIRMED:
             return replace(result, provider_id=message_id(part, self._account))
         return result
+
+    def fetch(self, account: str, file: Attachment) -> AsyncGenerator[bytes, None]:
+        """The bytes of a part of a mail that came to this account."""
+        if account != self.account:
+            raise FileRefused(f"the account {account} is not set up here any more")
+        return self._files.pieces(account, file.ref)
 
     async def _sent(self, address: str, part: ReplyPart) -> SendResult:
         try:

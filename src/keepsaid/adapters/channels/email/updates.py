@@ -9,6 +9,7 @@ from email.message import EmailMessage
 from hashlib import sha256
 
 from keepsaid.adapters.channels.email.account import CONVERSATION, NAME, UNVERIFIED, EmailAccount, is_address
+from keepsaid.adapters.channels.email.files import attachments_of
 from keepsaid.adapters.channels.email.headers import (
     addresses_in,
     automatic,
@@ -18,7 +19,7 @@ from keepsaid.adapters.channels.email.headers import (
     raw_header,
     subject_of,
 )
-from keepsaid.adapters.channels.email.read import PARSE_ERRORS, parse_mail, text_of
+from keepsaid.adapters.channels.email.read import PARSE_ERRORS, parse_mail, read_mail
 from keepsaid.adapters.channels.email.threads import EmailThreads
 from keepsaid.adapters.channels.email.trust import MailTrust
 from keepsaid.domain.line import Cursor
@@ -98,8 +99,9 @@ class MailReader:
         direct_to = [one for one, _ in addresses_in(mail, "to")]
         others = [one for one in (*direct_to, *(cc for cc, _ in addresses_in(mail, "cc"))) if one != address]
         reply_to = answered[-1] if answered else (references[-1] if references else None)
+        text, files = read_mail(mail)
         message = Incoming(
-            text_of(mail) or "(no words)",
+            text or "(no words)",
             sender,
             f"{CONVERSATION}{sender}",
             key,
@@ -111,6 +113,7 @@ class MailReader:
             raw,
             account=self._account.address,
             addressed=self._is_addressed(direct_to, reply_to),
+            files=attachments_of(files, normal_id(number), raw),
         )
         known = (*references[:1], *references[1:][-_REFERENCES_MAX:])
         return ReadMail(message, known, number, subject_of(mail))

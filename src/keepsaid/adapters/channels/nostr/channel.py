@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from keepsaid.adapters.channels.abilities import NOSTR
 from keepsaid.adapters.channels.nostr.directory import NostrDirectory
+from keepsaid.adapters.channels.nostr.files import NostrFiles
 from keepsaid.adapters.channels.nostr.parts import NostrEvent, NostrPart, bodies_of, part_of
 from keepsaid.adapters.channels.nostr.people import CONVERSATION, NostrPeople
 from keepsaid.adapters.channels.nostr.pool import NostrPool
@@ -16,10 +17,10 @@ from keepsaid.adapters.channels.nostr.rumors import NAME
 from keepsaid.adapters.channels.nostr.socket import NostrDown
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
-from keepsaid.domain.message import Lane
+from keepsaid.domain.message import Attachment, Lane
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
-from keepsaid.errors import StoreError, ToolError
+from keepsaid.errors import FileRefused, StoreError, ToolError
 from keepsaid.ports.channel import ReactionTarget
 from keepsaid.text.emoji import is_emoji
 
@@ -32,18 +33,26 @@ _LATEST_MAX = 1_000
 
 
 class NostrChannel:
-    """Sends for one account; `fallback` are relays for receivers who name none."""
+    """Sends for one account; `fallback` are relays for receivers who name none, `files` fetches what people send."""
 
     name = NAME
     sending = Sending.PUSH
     abilities = NOSTR
 
-    def __init__(self, pool: NostrPool, people: NostrPeople, pace: SendingPace, fallback: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        pool: NostrPool,
+        people: NostrPeople,
+        pace: SendingPace,
+        fallback: Sequence[str] = (),
+        files: NostrFiles | None = None,
+    ) -> None:
         self.account = pool.keys.public
         self._pool = pool
         self._people = people
         self._pace = pace
         self._fallback = tuple(fallback)
+        self._files = files or NostrFiles()
         self._directory = NostrDirectory(pool)
         self._publisher = NostrPublisher(pool)
         self._latest: dict[str, int] = {}
@@ -96,8 +105,15 @@ class NostrChannel:
         if result.outcome is not Delivered.CONFIRMED:
             raise ToolError("no relay of the others has confirmed the reaction; whether they see it is not known")
 
+    def fetch(self, account: str, file: Attachment) -> AsyncGenerator[bytes, None]:
+        """The bytes of a file that was sent to this account, decrypted."""
+        if account != self.account:
+            raise FileRefused(f"the account {account} is not set up here any more")
+        return self._files.pieces(file.ref)
+
     async def close(self) -> None:
         """Close the connections; what is published in the background is given up."""
+        await self._files.close()
         await self._publisher.close()
         await self._pool.close()
 

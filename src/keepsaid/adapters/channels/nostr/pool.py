@@ -6,19 +6,16 @@ Anybody may name any address as a relay, so an address that is not public is not
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import socket as sockets
 from collections import OrderedDict
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from keepsaid.adapters.channels.nostr.keys import NostrKeys
 from keepsaid.adapters.channels.nostr.socket import NostrDown, NostrRefused, NostrSocket, open_relay
+from keepsaid.adapters.channels.public_address import NotPublic, may_be_public, public_address
 from keepsaid.ports.runtime import Clock
 
 _OPEN_MAX = 16
 _URL_CHARS_MAX = 200
-_RESOLVED_WITHIN_S = 10.0
 
 
 class NostrPool:
@@ -76,33 +73,16 @@ class NostrPool:
 
 def _is_relay(url: str) -> bool:
     """Whether a URL is that of a relay that somebody else may name."""
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - raises ValueError
-        host = parts.hostname or ""
-    except ValueError:
-        return False
-    if parts.scheme != "wss" or not host or parts.username is not None or len(url) > _URL_CHARS_MAX:
-        return False
-    try:
-        return ipaddress.ip_address(host).is_global
-    except ValueError:
-        return "." in host and not host.endswith((".local", ".internal", ".localhost", ".onion"))
+    return len(url) <= _URL_CHARS_MAX and may_be_public(url, "wss")
 
 
 async def _public_address(url: str) -> str:
     """An address of a relay, if all of its addresses are public. Raises NostrDown and NostrRefused."""
     if not _is_relay(url):
         raise NostrRefused("restricted: the relay is not wss:// at a public address")
-    parts = urlsplit(url)
     try:
-        async with asyncio.timeout(_RESOLVED_WITHIN_S):
-            found = await asyncio.get_running_loop().getaddrinfo(
-                parts.hostname, parts.port or 443, type=sockets.SOCK_STREAM
-            )
+        return await public_address(url, "wss")
+    except NotPublic:
+        raise NostrRefused("restricted: the relay is not at a public address") from None
     except OSError as error:
         raise NostrDown(f"the address of {url} is not found: {type(error).__name__}") from None
-    addresses = [str(one[4][0]) for one in found]
-    if not addresses or not all(ipaddress.ip_address(one.partition("%")[0]).is_global for one in addresses):
-        raise NostrRefused("restricted: the relay is not at a public address")
-    return addresses[0]

@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from keepsaid.adapters.channels.media import nostr as media
 from keepsaid.adapters.channels.media.fields import MediaObject, attached
+from keepsaid.adapters.channels.nostr.files import attachment_of
 from keepsaid.adapters.channels.nostr.keys import DIRECT, FILE, LEGACY, REACTION, NostrRumor
 from keepsaid.domain import message
 from keepsaid.errors import InputError
@@ -51,6 +52,7 @@ def incoming_of(rumor: NostrRumor, account: str, npub: str = "") -> Incoming | N
         account=account,
         event=found.event,
         addressed=found.direct or (bool(npub) and f"nostr:{npub}" in found.text),
+        files=found.files,
     )
 
 
@@ -69,7 +71,7 @@ def _read(rumor: NostrRumor) -> message.MediaMessage | message.IgnoredUpdate:
     if kind in (DIRECT, LEGACY):
         found = media.read(rumor.source)
     elif kind == FILE:
-        found = media.read({**rumor.source, "kind": DIRECT, "content": _file_line(source, tags)})
+        found = _file(rumor, source, tags)
     elif kind == REACTION:
         found = _reaction(rumor, source, tags)
     else:
@@ -93,6 +95,17 @@ def _reaction(
     if isinstance(found, message.IgnoredUpdate):
         return found
     return replace(found, provider_id="", reply_to=target, event=message.REACTION)
+
+
+def _file(
+    rumor: NostrRumor, source: MediaObject, tags: list[list[str]]
+) -> message.MediaMessage | message.IgnoredUpdate:
+    """A file: a line that describes it, and what it is fetched by."""
+    found = media.read({**rumor.source, "kind": DIRECT, "content": _file_line(source, tags)})
+    if isinstance(found, message.IgnoredUpdate):
+        return found
+    first = {tag[0]: tag[1] for tag in reversed(tags) if len(tag) > 1}
+    return replace(found, files=(attachment_of(source.text("content") or "", first),))
 
 
 def _file_line(source: MediaObject, tags: list[list[str]]) -> str:

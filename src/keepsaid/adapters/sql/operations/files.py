@@ -117,6 +117,11 @@ def content(db: SqlSession, message_id: int, number: int) -> bytes:
     return b"".join(map(bytes, column(db, SQL["pieces"], (message_id, number))))
 
 
+def payload(db: SqlSession, channel: str, account: str, provider_id: str) -> bytes | None:
+    found = scalar(db, SQL["payload"], (provider_id, channel, account))
+    return None if found is None else bytes(found)
+
+
 def _file(row: Row) -> StoredFile:
     message_id, n, name, kind, size, state, *why = row
     return StoredFile(message_id, n, name, kind, size, FileState(state), *why)
@@ -129,3 +134,4 @@ class SqlFiles(SqlView):
     of_messages = reads(of_messages)
     placed = reads(placed)
     content = reads(content)
+    payload = reads(payload)

@@ -62,3 +62,7 @@ WHERE file.message_id = ?1 AND n = ?2
 
 -- name: pieces
 SELECT content FROM file_piece WHERE message_id = ?1 AND n = ?2 ORDER BY piece
+
+-- name: payload
+SELECT message.payload FROM message JOIN lane ON lane.id = message.lane_id
+WHERE message.provider_id = ?1 AND lane.channel = ?2 AND lane.account = ?3 ORDER BY message.id DESC LIMIT 1
