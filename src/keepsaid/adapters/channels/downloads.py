@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from urllib.parse import urlsplit
 
@@ -10,10 +10,28 @@ import httpx2
 
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, LazyClient, plain_client
 from keepsaid.errors import FileRefused, FileUnavailable
+from keepsaid.values import frozen
 
 _CONNECT_S, _READ_S = 10.0, 30.0
 _LATER = (408, 425, 429)
 _RETRY_S_MAX = 3_600.0
+_START_BYTES = 4_096
+
+
+@frozen
+class AnswerStart:
+    """How the answer to a download begins: its status, its media type without parameters, and its first bytes.
+
+    The first bytes are read of a refusal alone: of a file they are empty.
+    """
+
+    status: int
+    kind: str
+    text: bytes = b""
+
+
+def any_answer(start: AnswerStart) -> None:
+    """Accept an answer as its status says."""
 
 
 class FileDownloads:
@@ -28,8 +46,13 @@ class FileDownloads:
         self._hosts = tuple(hosts)
         self._client = LazyClient(plain_client)
 
-    async def pieces(self, url: str, headers: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
-        """The bytes at an address. Raises FileRefused and FileUnavailable, neither with the address in its words."""
+    async def pieces(
+        self, url: str, headers: Mapping[str, str] | None = None, check: Callable[[AnswerStart], None] = any_answer
+    ) -> AsyncGenerator[bytes, None]:
+        """The bytes at an address. Raises FileRefused and FileUnavailable, neither with the address in its words.
+
+        `check` is called with how the answer begins, and raises what its provider means by it.
+        """
         self._check(url)
         client = await self._client.opened()
         timeout = httpx2.Timeout(_READ_S, connect=_CONNECT_S, pool=_CONNECT_S)
@@ -39,8 +62,9 @@ class FileDownloads:
         except HTTP_ERRORS as error:
             raise self._unreached(error) from None
         async with aclosing(response):
-            self._check_status(response)
             try:
+                check(await _start_of(response))
+                self._check_status(response)
                 async for piece in response.aiter_bytes():
                     yield piece
             except HTTP_ERRORS as error:
@@ -70,6 +94,18 @@ class FileDownloads:
 
     def _unreached(self, error: Exception) -> FileUnavailable:
         return FileUnavailable(f"{self._provider} cannot be reached ({type(error).__name__})")
+
+
+async def _start_of(response: httpx2.Response) -> AnswerStart:
+    """How an answer begins. Raises HTTP_ERRORS."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    text = bytearray()
+    if response.status_code != 200:
+        async for piece in response.aiter_bytes():
+            text += piece[: _START_BYTES - len(text)]
+            if len(text) >= _START_BYTES:
+                break
+    return AnswerStart(response.status_code, kind, bytes(text))
 
 
 def _origin(url: str) -> tuple[str, str, int]:

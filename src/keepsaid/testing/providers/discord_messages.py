@@ -41,7 +41,8 @@ class DiscordSent:
 class DiscordMessages:
     """What is written where. `gone` maps channels to what is said of sending there.
 
-    `rate` is how many messages a channel takes in how many seconds. `refuses_references` has it refuse to answer.
+    `rate` is how many messages a channel takes in how many seconds. `refuses_references` has it refuse to answer,
+    `refuses_reading` to show a single message.
     """
 
     def __init__(self, bot: str, now_ms: Callable[[], int]) -> None:
@@ -49,6 +50,7 @@ class DiscordMessages:
         self.gone: dict[str, DiscordFault] = {}
         self.rate = (1_000, 5.0)
         self.refuses_references = False
+        self.refuses_reading = False
         self._bot = bot
         self._now_ms = now_ms
         self._channels: dict[str, dict[str, Any]] = {}
@@ -118,6 +120,13 @@ class DiscordMessages:
         found = [one for one in self._written[self.channel(channel)["id"]] if int(one["id"]) > after]
         page = found[: min(limit, _PAGE_MAX)]
         return [{name: value for name, value in one.items() if name != "nonce"} for one in reversed(page)]
+
+    def read(self, channel: str, number: str) -> dict[str, Any]:
+        """A message of a channel; raises DiscordFault for one that was deleted."""
+        found = [one for one in self._written[self.channel(channel)["id"]] if one["id"] == number]
+        if not found or self.refuses_reading:
+            raise DiscordFault(404, 10_008, "Unknown Message")
+        return found[0]
 
     def as_dispatched(self, told: Mapping[str, Any]) -> dict[str, Any]:
         """A message as the gateway has it: with the server, if it is in one."""
