@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.fetching import PIECE_BYTES, FileJob, KeepFile, KeepPiece, LeaveFile, PutOffFile, TakeFiles
+from keepsaid.domain.fetching import (
+    PIECE_BYTES,
+    FileJob,
+    FileLease,
+    KeepFile,
+    KeepPiece,
+    LeaveFile,
+    PutOffFile,
+    TakeFiles,
+)
 from keepsaid.domain.ids import show
 from keepsaid.domain.media_types import kind_of
 from keepsaid.errors import ChannelError, FileRefused, FileUnavailable, ModelError, StoreError
@@ -71,10 +80,13 @@ class FileFetcher:
     channels: Mapping[str, Channel]
     terms: FetchTerms = FetchTerms()
     transcriber: Transcriber | None = None
-    _fetching: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _fetching: dict[asyncio.Task[None], FileLease] = field(default_factory=dict, init=False)
+    _stopped: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def work(self) -> int | None:
         """Start fetching what is due; returns when more may be."""
+        if self._stopped.is_set():
+            return None
         due, now = await self.deps.store.files.next_due(), self.deps.clock.due_ms()
         free = _AT_ONCE_MAX - len(self._fetching)
         if due is None or due > now or not free:
@@ -82,23 +94,35 @@ class FileFetcher:
         if self.deps.is_full():
             return now + _FULL_WAIT_MS
         jobs = await self.deps.store.apply(TakeFiles(free, now, now + self.terms.lease_ms))
+        if self._stopped.is_set():
+            await self._give_back([job.lease for job in jobs])
+            return None
         for job in jobs:
             task = asyncio.create_task(self._fetch(job), name=f"fetch-{job.lease.message_id}-{job.lease.number}")
-            self._fetching.add(task)
+            self._fetching[task] = job.lease
             task.add_done_callback(self._ended)
         return await self.deps.store.files.next_due() if jobs else now + _UNROUTED_WAIT_MS
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._fetching.discard(task)
+        self._fetching.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("a file was not fetched, and is tried again later", exc_info=error)
         self.deps.hint.set()
 
     async def stop(self) -> None:
         """Stop fetching; what is under way is fetched again after the next start."""
-        for task in self._fetching:
+        self._stopped.set()
+        under_way = dict(self._fetching)
+        for task in under_way:
             task.cancel()
-        await asyncio.gather(*self._fetching, return_exceptions=True)
+        await asyncio.gather(*under_way, return_exceptions=True)
+        await self._give_back(under_way.values())
+
+    async def _give_back(self, leases: Iterable[FileLease]) -> None:
+        """End leases, so that the next start fetches at once; those that are over are refused, and stay so."""
+        for lease in leases:
+            with suppress(StoreError):
+                await self.deps.store.apply(PutOffFile(lease, self.deps.clock.due_ms(), "fetching it was stopped"))
 
     async def _fetch(self, job: FileJob) -> None:
         """Fetch a file once: it is kept, left for a reason, or put off."""
