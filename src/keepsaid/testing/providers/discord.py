@@ -148,8 +148,8 @@ class DiscordServer(ListeningServer):
             with suppress(GoneError):
                 while True:
                     request = await connection.receive()
-                    asked = self.cdn.send if self.cdn.is_asked(request) else self._answer
-                    if not await asked(connection, request):
+                    answer = self.cdn.send if self.cdn.serves(request) else self._answer
+                    if not await answer(connection, request):
                         return
         finally:
             await connection.close()

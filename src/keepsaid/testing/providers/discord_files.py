@@ -22,7 +22,7 @@ class DiscordCdn:
         """No address that was given out is valid any more; a message that is read again has new ones."""
         self._signature += 1
 
-    def is_asked(self, request: HttpRequest) -> bool:
+    def serves(self, request: HttpRequest) -> bool:
         """Whether a request is for a file, and not for the REST interface."""
         return request.path.startswith(_PATH)
 

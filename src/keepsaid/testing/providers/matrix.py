@@ -153,8 +153,8 @@ class MatrixServer(ListeningServer):
             with suppress(GoneError):
                 while True:
                     request = await connection.receive()
-                    asked = self.media.send if self.media.is_asked(request) else self._answer
-                    if not await asked(connection, request):
+                    answer = self.media.send if self.media.serves(request) else self._answer
+                    if not await answer(connection, request):
                         return
         finally:
             await connection.close()

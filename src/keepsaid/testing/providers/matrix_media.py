@@ -22,7 +22,7 @@ class MatrixMedia:
         self.paths: list[str] = []
         self.token = token
 
-    def is_asked(self, request: HttpRequest) -> bool:
+    def serves(self, request: HttpRequest) -> bool:
         """Whether a request is for a file, and not for a method below `/_matrix/client/v3`."""
         return request.path.startswith((_NOW, _BEFORE))
 

@@ -143,7 +143,7 @@ class SlackServer(ListeningServer):
             with suppress(GoneError):
                 while True:
                     request = await connection.receive()
-                    if self.uploads.is_asked(request):
+                    if self.uploads.serves(request):
                         if not await self.uploads.send(connection, request):
                             return
                         continue

@@ -1,4 +1,4 @@
-"""Files of the scripted Slack: handed out for the token of the bot, where it has the scope; else a login page."""
+"""(short: one server) Files of the scripted Slack: for the token of the bot with its scope; else a login page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SlackFileServer:
         self.has_scope = True
         self._token = token
 
-    def is_asked(self, request: HttpRequest) -> bool:
+    def serves(self, request: HttpRequest) -> bool:
         """Whether a request is for a file, and not for a method of the Web API."""
         return request.path.startswith(_PATH)
 
