@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from keepsaid.adapters.channels.telegram import TelegramChannel
 from keepsaid.adapters.channels.telegram_line import TelegramLine
 from keepsaid.adapters.channels.telegram_poll import TelegramPoll
 from keepsaid.domain.line import Cursor
-from keepsaid.domain.message import REACTION, Lane
+from keepsaid.domain.message import REACTION, Attachment, Lane
 from keepsaid.domain.reply import Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
 from keepsaid.errors import ToolError
@@ -58,6 +58,20 @@ class Untyped(TelegramChannel):
     """Shows typing, and does not declare it."""
 
     abilities = replace(TELEGRAM, typing_s=0.0)
+
+
+class Fetching(TelegramChannel):
+    """Fetches files, and does not declare it."""
+
+    abilities = replace(TELEGRAM, files=False)
+
+
+class Empty(TelegramChannel):
+    """Takes what is not there for an empty file."""
+
+    async def fetch(self, account: str, file: Attachment) -> AsyncGenerator[bytes, None]:
+        for piece in (b"", file.ref.encode()[:0]) if account else ():
+            yield piece
 
 
 class StillTyping(TelegramChannel):
@@ -136,6 +150,8 @@ class _ReactsAnew:
         (Shorter, lambda cast: _SENDING.test_no_message_is_longer_than_declared(cast, _LONG)),
         (Unseen, _SENDING.test_typing_is_shown_and_ends_with_the_answer),
         (Untyped, _SENDING.test_typing_is_shown_and_ends_with_the_answer),
+        (Fetching, _SENDING.test_files_are_fetched_only_where_that_is_declared),
+        (Empty, _SENDING.test_files_are_fetched_only_where_that_is_declared),
         (StillTyping, _SENDING.test_typing_is_shown_and_ends_with_the_answer),
         (Undeclared, _SENDING.test_an_unfinished_answer_is_shown_only_where_that_is_declared),
         (Drafted, _SENDING.test_an_unfinished_answer_is_shown_only_where_that_is_declared),

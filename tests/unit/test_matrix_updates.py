@@ -10,7 +10,7 @@ from tests.unit.matrix_cast import ANN, BOB, ROOM
 from keepsaid.adapters.channels.matrix.events import MatrixPlace, RelatedEvent
 from keepsaid.adapters.channels.matrix.gap import since_joined
 from keepsaid.adapters.channels.matrix.updates import MatrixUser, incoming_of
-from keepsaid.domain.message import EDITED, REACTION, UNREADABLE
+from keepsaid.domain.message import EDITED, REACTION, UNREADABLE, Attachment
 from keepsaid.ports.channel import Incoming
 from keepsaid.testing.providers.matrix_rooms import USER
 
@@ -25,6 +25,46 @@ def read(content: dict[str, Any], kind: str = "m.room.message", target: RelatedE
     said = incoming_of(event(content, kind), PLACE, ME, target)
     assert said is not None
     return said
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "files"),
+    [
+        (
+            {"msgtype": "m.image", "body": "look", "filename": "a.png", "url": "mxc://t:80/a_-1", "info": {"size": 9}},
+            "m.room.message",
+            [Attachment("a.png", "", "mxc://t:80/a_-1", 9)],
+        ),
+        (
+            {"msgtype": "m.audio", "body": "a.ogg", "url": "mxc://[::1]/2", "info": {"mimetype": "audio/ogg"}},
+            "m.room.message",
+            [Attachment("a.ogg", "audio/ogg", "mxc://[::1]/2")],
+        ),
+        ({"body": "Cat", "url": "mxc://t/5"}, "m.sticker", [Attachment("Cat", "", "mxc://t/5")]),
+        ({"msgtype": "m.file", "url": "mxc://t/6"}, "m.room.message", [Attachment("file", "", "mxc://t/6")]),
+        (
+            {"msgtype": "m.video", "body": "a", "url": "mxc://t/7", "info": {"size": -(1 << 60)}},
+            "m.room.message",
+            [Attachment("a", "", "mxc://t/7", 0)],
+        ),
+        (
+            {"msgtype": "m.video", "body": "a", "url": "mxc://t/7", "info": {"size": 1 << 63}},
+            "m.room.message",
+            [Attachment("a", "", "mxc://t/7", (1 << 53) - 1)],
+        ),
+        ({"msgtype": "m.file", "body": "a", "file": {"url": "mxc://t/8"}}, "m.room.message", []),
+        ({"msgtype": "m.file", "body": "a", "url": "mxc://t/../9"}, "m.room.message", []),
+        ({"msgtype": "m.file", "body": "a", "url": "mxc://../9"}, "m.room.message", []),
+        ({"msgtype": "m.file", "body": "a", "url": "https://t/9"}, "m.room.message", []),
+        ({"msgtype": "m.text", "body": "a", "url": "mxc://t/9"}, "m.room.message", []),
+    ],
+)
+def test_files_that_can_be_fetched(content: dict[str, Any], kind: str, files: list[Attachment]) -> None:
+    """Of those that are encrypted, and of addresses that could lead elsewhere, there is only the name."""
+    assert list(read(content, kind).files) == files
+    edited = {**content, "m.new_content": content, "m.relates_to": {"rel_type": "m.replace", "event_id": "$0"}}
+    if kind == "m.room.message":
+        assert list(read(edited).files) == files
 
 
 @pytest.mark.parametrize(

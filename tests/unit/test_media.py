@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from keepsaid.app.channels import MEDIA
-from keepsaid.domain.message import EDITED, IgnoredUpdate, MediaMessage
+from keepsaid.domain.message import EDITED, Attachment, IgnoredUpdate, MediaMessage
 from keepsaid.errors import InputError
 
 ANN = {"id": 7, "is_bot": False, "first_name": "Ann", "last_name": "Lee"}
@@ -170,6 +171,13 @@ def test_discord_names_stand_for_numbers_and_files_are_named() -> None:
     assert found.text == "@Bob and @Bob\n[file: plan.pdf, application/pdf, 2,104 bytes, https://x/p]"
 
 
+def test_discord_files_can_be_fetched_where_they_have_an_address() -> None:
+    file = {"id": 1, "filename": "plan.pdf", "content_type": "application/pdf", "size": 2_104, "url": "https://x/p"}
+    [found] = posted("discord", discord(attachments=[file, {"id": "2", "filename": "gone"}])).files
+    assert (found.name, found.kind, found.size) == ("plan.pdf", "application/pdf", 2_104)
+    assert json.loads(found.ref) == {"url": "https://x/p", "id": "1", "channel": "9", "message": "40"}
+
+
 def test_discord_an_edit_is_a_delivery_of_its_own() -> None:
     edit = posted("discord", {"t": "MESSAGE_UPDATE", "d": discord(edited_timestamp="2026-01-01T00:00:00")})
     assert (edit.provider_id, edit.delivery, edit.event) == ("40", "discord:40:2026-01-01T00:00:00", EDITED)
@@ -209,6 +217,25 @@ def test_slack_files_are_named() -> None:
     file = {"id": "F1", "name": "plan.pdf", "mimetype": "application/pdf", "size": 2_104}
     found = posted("slack", slack(subtype="file_share", text="", files=[file]))
     assert found.text == "[file: plan.pdf, application/pdf, 2,104 bytes, F1]"
+    assert found.files == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "ref"),
+    [
+        ({"url_private": "https://x/a", "url_private_download": "https://x/download/a"}, "https://x/download/a"),
+        ({"url_private": "https://x/a"}, "https://x/a"),
+        ({"url_private": "https://x/a", "mode": "external"}, None),
+        ({"url_private": "https://x/a", "is_external": True}, None),
+        ({"url_private": "https://x/a", "mode": "tombstone"}, None),
+        ({"url_private": "https://x/a", "mode": "hidden_by_limit"}, None),
+    ],
+)
+def test_slack_files_can_be_fetched_where_slack_has_them(more: dict[str, Any], ref: str | None) -> None:
+    """What is at another provider, deleted or held back is only named."""
+    file = {"id": "F1", "name": "plan.pdf", "mimetype": "application/pdf", "size": 2_104, **more}
+    found = posted("slack", slack(subtype="file_share", files=[file])).files
+    assert found == (() if ref is None else (Attachment("plan.pdf", "application/pdf", ref, 2_104),))
 
 
 # Nostr

@@ -324,7 +324,7 @@ class Instance:
 
     async def _leading_loops(self) -> Sequence[supervisor.ServiceLoop]:
         """Recover what the former leader had begun; returns what runs in one process."""
-        await self.forgetter.recover()
+        await asyncio.gather(self.forgetter.recover(), self.fetcher.recover())
         await extending.join_calendars(self.extending, self.scheduling, self.config.schedules.timezone)
         loop = supervisor.ServiceLoop
         scheduled = await self.scheduling.start(self.receive, self.channels)

@@ -49,6 +49,16 @@ class TakeFiles(Commit[tuple[FileJob, ...]]):
 
 
 @frozen
+class RecoverFiles(Commit[int]):
+    """What another process began to fetch is due at once, and no longer its own; returns how many that are.
+
+    The try stays charged: a file that ends the process each time is left in the end.
+    """
+
+    at: int
+
+
+@frozen
 class KeepPiece(Commit[bool]):
     """Keep the `n`-th piece of a file, from 0; refused (False) with an old fence or when its message is gone."""
 

@@ -122,7 +122,7 @@ def attachment_line(message: StoredMessage, files: Iterable[StoredFile]) -> str:
 def _described_file(one: StoredFile) -> str:
     name = named_short(one.name)
     if one.state is FileState.KEPT:
-        return f"{name} ({one.kind}, {one.size:,} bytes, kept as {one.handle})"
+        return f"{name} ({named_short(one.kind)}, {one.size:,} bytes, kept as {one.handle})"
     if one.state is FileState.WAITING:
         return f"{name} (not there yet)"
-    return f"{name} (not kept: {one.reason})"
+    return f"{name} (not kept: {named_short(one.reason)})"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Media types that models take."""
 
@@ -17,7 +19,7 @@ _STARTS = (
     (b"fLaC", "audio/flac"),
     (b"PK\x03\x04", "application/zip"),
     (b"\x1a\x45\xdf\xa3", "video/webm"),
-    (b"MZ", "application/x-msdownload"),
+    (b"MZ\x90", "application/x-msdownload"),
     (b"\x7fELF", "application/x-executable"),
 )
 _FORMS = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
@@ -31,6 +33,9 @@ _FAMILIES = {
 }
 """Containers hold more than one kind of thing: there the declared type is believed within these."""
 
+_FORM = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+_-]{0,80}")
+"""What a declared type may look like; it stands in prompts."""
+
 _LOOKED_AT = 512
 _BINARY = "application/octet-stream"
 
@@ -41,13 +46,14 @@ def kind_of(head: bytes, declared: str) -> str:
     A file that lies about its type has that of its bytes: nothing is shown or read as what it is not.
     """
     said = declared.partition(";")[0].strip().lower()
+    said = said if _FORM.fullmatch(said) else ""
     found = _signature(head)
     if found:
         return said if any(said.startswith(one) for one in _FAMILIES.get(found, ())) else found
     if _is_text(head):
         return said if said.startswith("text/") or said in _TEXTS else "text/plain"
     is_shown = said.startswith("text/") or said in _TEXTS or said in PICTURES
-    return said if said and "/" in said and not is_shown else _BINARY
+    return said if said and not is_shown else _BINARY
 
 
 _TEXTS = frozenset({"application/json", "application/xml", "application/x-yaml", "application/toml", "message/rfc822"})

@@ -9,7 +9,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.fetching import PIECE_BYTES, FileJob, KeepFile, KeepPiece, LeaveFile, PutOffFile, TakeFiles
+from keepsaid.domain.fetching import (
+    PIECE_BYTES,
+    FileJob,
+    KeepFile,
+    KeepPiece,
+    LeaveFile,
+    PutOffFile,
+    RecoverFiles,
+    TakeFiles,
+)
 from keepsaid.domain.ids import show
 from keepsaid.domain.media_types import kind_of
 from keepsaid.errors import ChannelError, FileRefused, FileUnavailable, ModelError, StoreError
@@ -72,9 +81,12 @@ class FileFetcher:
     terms: FetchTerms = FetchTerms()
     transcriber: Transcriber | None = None
     _fetching: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _stopped: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def work(self) -> int | None:
         """Start fetching what is due; returns when more may be."""
+        if self._stopped.is_set():
+            return None
         due, now = await self.deps.store.files.next_due(), self.deps.clock.due_ms()
         free = _AT_ONCE_MAX - len(self._fetching)
         if due is None or due > now or not free:
@@ -82,6 +94,8 @@ class FileFetcher:
         if self.deps.is_full():
             return now + _FULL_WAIT_MS
         jobs = await self.deps.store.apply(TakeFiles(free, now, now + self.terms.lease_ms))
+        if self._stopped.is_set():
+            return None
         for job in jobs:
             task = asyncio.create_task(self._fetch(job), name=f"fetch-{job.lease.message_id}-{job.lease.number}")
             self._fetching.add(task)
@@ -94,11 +108,17 @@ class FileFetcher:
             _log.error("a file was not fetched, and is tried again later", exc_info=error)
         self.deps.hint.set()
 
+    async def recover(self) -> int:
+        """At the start of the one process that fetches: what another began to fetch is due at once."""
+        return await self.deps.store.apply(RecoverFiles(self.deps.clock.due_ms()))
+
     async def stop(self) -> None:
         """Stop fetching; what is under way is fetched again after the next start."""
-        for task in self._fetching:
+        self._stopped.set()
+        under_way = tuple(self._fetching)
+        for task in under_way:
             task.cancel()
-        await asyncio.gather(*self._fetching, return_exceptions=True)
+        await asyncio.gather(*under_way, return_exceptions=True)
 
     async def _fetch(self, job: FileJob) -> None:
         """Fetch a file once: it is kept, left for a reason, or put off."""

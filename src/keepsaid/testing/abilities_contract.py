@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol
 
@@ -23,6 +24,7 @@ from keepsaid.domain.message import (
     EDITED,
     REACTION,
     STRANGER,
+    Attachment,
     Content,
     Inbound,
     Lane,
@@ -34,12 +36,13 @@ from keepsaid.domain.message import (
 )
 from keepsaid.domain.pairing import Access, AccessRule, code_of
 from keepsaid.domain.reply import Delivered, StoredReply
-from keepsaid.errors import ToolError
+from keepsaid.errors import FileRefused, ToolError
 from keepsaid.pipeline.admission import Admission
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.turn.commands import HELP
 from keepsaid.ports.channel import (
     Channel,
+    FileChannel,
     Incoming,
     PartedChannel,
     PreviewChannel,
@@ -148,6 +151,17 @@ class AbilitiesContract:
         shown = isinstance(channel, PreviewChannel) and await channel.show_draft(sending.typing_lane(), 7, "so far")
         assert shown == abilities_of(channel).streams
         assert sending.sent() == []
+
+    async def test_files_are_fetched_only_where_that_is_declared(self, sending: AbilitiesCast) -> None:
+        """What is not there is refused, or tried later: never an empty file."""
+        channel: object = sending.channel
+        assert isinstance(channel, FileChannel) == abilities_of(channel).files
+        if not isinstance(channel, FileChannel):
+            return
+        account = sending.reply("a file?", 1).lane.account
+        with pytest.raises(FileRefused):
+            async with aclosing(channel.fetch(account, Attachment("nothing.bin", "", "no such file"))) as pieces:
+                assert [piece async for piece in pieces] == [], "what is not there was fetched"
 
     async def test_a_reply_stays_in_its_topic(self, sending: AbilitiesCast) -> None:
         """With all of its parts (C8)."""

@@ -1,7 +1,4 @@
-"""What each messenger can do, declared once: its channel goes by this, and the contract of channels asks for it.
-
-Files are named in the text of a message and not fetched, whatever the medium could do.
-"""
+"""What each messenger can do, declared once: its channel goes by this, and the contract of channels asks for it."""
 
 from __future__ import annotations
 
@@ -16,26 +13,33 @@ TELEGRAM: Final = ChannelAbilities(
 """Bot API: 4,096 units of a text; an action of a chat is shown for five seconds; nothing can be read back."""
 
 DISCORD: Final = ChannelAbilities(
-    keyed_s=120.0, findable=True, chars_max=2_000, unit="utf16", typing_s=8.0, edits=True, reactions=True
+    keyed_s=120.0, findable=True, chars_max=2_000, unit="utf16", typing_s=8.0, edits=True, files=True, reactions=True
 )
 """Discord folds the nonce of a message for minutes, of which two are relied on; typing is shown for ten seconds."""
 
-SLACK: Final = ChannelAbilities(findable=True, chars_max=11_000, typing_s=30.0, edits=True, reactions=True)
+SLACK: Final = ChannelAbilities(findable=True, chars_max=11_000, typing_s=30.0, edits=True, files=True, reactions=True)
 """Slack takes 12,000 characters of Markdown, and counts more than the text itself in them."""
 
-NOSTR: Final = ChannelAbilities(keyed_s=math.inf, chars_max=20_000, unit="bytes", reactions=True)
+NOSTR: Final = ChannelAbilities(keyed_s=math.inf, chars_max=20_000, unit="bytes", files=True, reactions=True)
 """Each try publishes the same event. Bytes of text as JSON: encrypted twice, and in Base64 each time, it is an event of
 about 39 kB.
 """
 
 MATRIX: Final = ChannelAbilities(
-    keyed_s=1_200.0, findable=True, chars_max=30_000, unit="bytes", typing_s=20.0, edits=True, reactions=True
+    keyed_s=1_200.0,
+    findable=True,
+    chars_max=30_000,
+    unit="bytes",
+    typing_s=20.0,
+    edits=True,
+    files=True,
+    reactions=True,
 )
 """Synapse keeps transactions for 30 minutes. Bytes of the plain text and the HTML of one event; the server takes 65,536
 with all that is around them.
 """
 
-EMAIL: Final = ChannelAbilities(chars_max=300_000)
+EMAIL: Final = ChannelAbilities(chars_max=300_000, files=True)
 """Every try has one Message-ID, by which most programs, and not all, show a mail once. A longer text goes in several
 mails: many servers refuse mails of more than 10 MB.
 """

@@ -9,21 +9,22 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from keepsaid.adapters.channels.abilities import DISCORD
 from keepsaid.adapters.channels.discord_api import DiscordApi, DiscordRefused, DiscordUnreachable, refused, unreachable
+from keepsaid.adapters.channels.discord_files import DiscordFiles
 from keepsaid.adapters.channels.discord_markdown import REPEATED, discord_parts
 from keepsaid.adapters.channels.discord_places import DiscordPlaces
 from keepsaid.adapters.channels.discord_reactions import add_reaction
 from keepsaid.adapters.channels.discord_updates import snowflake_at
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
-from keepsaid.domain.message import Lane, topic_of
+from keepsaid.domain.message import Attachment, Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
-from keepsaid.errors import ToolError
+from keepsaid.errors import FileRefused, ToolError
 from keepsaid.ports.channel import ReactionTarget
 from keepsaid.ports.runtime import Clock
 
@@ -60,6 +61,7 @@ class DiscordChannel:
 
     def __init__(self, api: DiscordApi, pace: SendingPace, account: str, places: DiscordPlaces, clock: Clock) -> None:
         self._api = api
+        self._files = DiscordFiles(api)
         self._pace = pace
         self.account = account
         self._places = places
@@ -101,6 +103,12 @@ class DiscordChannel:
         except DiscordRefused as error:
             return refused(error)
 
+    def fetch(self, account: str, file: Attachment) -> AsyncGenerator[bytes, None]:
+        """The bytes of a file that came with a message to this bot."""
+        if account != self.account:
+            raise FileRefused(f"the bot {account} is not set up here any more")
+        return self._files.fetch(file)
+
     async def show_typing(self, lane: Lane) -> bool:
         """Show for some seconds that the bot types; never raises."""
         place = place_of_lane(lane)
@@ -128,6 +136,7 @@ class DiscordChannel:
         await add_reaction(self._api, place, target.provider_id, emoji)
 
     async def close(self) -> None:
+        await self._files.close()
         await self._api.close()
 
     async def _post(self, place: str, message: dict[str, Any]) -> SendResult:

@@ -72,6 +72,7 @@ class DiscordReader:
             said.event,
             addressed=kind != REACTED and self._is_addressed(told, role),
             by_bot=said.by_bot,
+            files=said.files,
         )
 
     def _is_ignored(self, kind: str, told: Mapping[str, object]) -> bool:

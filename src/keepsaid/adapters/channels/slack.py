@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import field, replace
 
 from keepsaid.adapters.channels.abilities import SLACK
@@ -26,10 +27,10 @@ from keepsaid.adapters.channels.slack_line import SlackAccount
 from keepsaid.adapters.channels.slack_markdown import markdown_parts, plain_parts
 from keepsaid.adapters.channels.slack_reactions import add_reaction
 from keepsaid.adapters.channels.slack_updates import NAME
-from keepsaid.domain.message import Lane, topic_of
+from keepsaid.domain.message import Attachment, Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
-from keepsaid.errors import ToolError
+from keepsaid.errors import FileRefused, FileUnavailable, ToolError
 from keepsaid.ports.channel import ReactionTarget
 from keepsaid.values import frozen
 
@@ -128,6 +129,20 @@ class SlackChannel:
         if _WHOLE in sent:
             return _Found(instead=SendResult(Delivered.CONFIRMED, "it had arrived", sent[_WHOLE]))
         return _Found(sent)
+
+    async def fetch(self, account: str, file: Attachment) -> AsyncGenerator[bytes, None]:
+        """The bytes of a file that came with a message to this bot."""
+        try:
+            bot = await self._bot.bot()
+        except SlackUnreachable:
+            raise FileUnavailable("Slack cannot be reached") from None
+        except SlackRefused as error:
+            raise FileUnavailable(f"Slack does not say who the bot is: {error}", error.retry_after_s) from None
+        if account != bot.account:
+            raise FileRefused(f"the account {account} is not set up here any more")
+        async with aclosing(self._api.fetch(file)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def show_typing(self, lane: Lane) -> bool:
         """Show that the bot types in a thread of its assistant, the only place for that; never raises."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import urlencode
 
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
 from keepsaid.adapters.channels.sending import SendTrace
+from keepsaid.adapters.channels.slack_files import SlackFiles
+from keepsaid.domain.message import Attachment
 from keepsaid.domain.reply import Delivered, SendResult
 from keepsaid.text.normal import cut, normalise
 
@@ -96,6 +98,7 @@ class SlackApi:
         self._app_token = app_token
         self._url = url.rstrip("/")
         self._http = BoundedHttp(_BYTES_MAX)
+        self._files = SlackFiles(bot_token, self._url)
 
     @property
     def has_app_token(self) -> bool:
@@ -122,9 +125,14 @@ class SlackApi:
             raise SlackUnreachable(self._masked(f"{type(error).__name__}: {error}"), sent=attempt.is_sent) from None
         return _answer_of(answer.status, answer.headers.get("retry-after"), answer.body)
 
+    def fetch(self, file: Attachment) -> AsyncGenerator[bytes, None]:
+        """The bytes of a file. Raises FileRefused and FileUnavailable."""
+        return self._files.fetch(file)
+
     async def close(self) -> None:
         """Close the connections."""
         await self._http.close()
+        await self._files.close()
 
     def _masked(self, what: str) -> str:
         for token in (self._bot_token, self._app_token):

@@ -91,6 +91,7 @@ def _read(
         event=said.event,
         addressed=addressed,
         by_bot=said.by_bot,
+        files=said.files,
     )
 
 

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, unquote
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
+from keepsaid.testing.providers.discord_files import DiscordCdn
 from keepsaid.testing.providers.discord_gateway import DiscordGatewayServer
 from keepsaid.testing.providers.discord_messages import DiscordFault, DiscordMessages, DiscordSent
 from keepsaid.testing.providers.discord_shapes import (
@@ -44,6 +45,7 @@ _ROUTES: Final = (
     ("channel", r"GET /channels/(\d+)"),
     ("guild", r"GET /guilds/(\d+)"),
     ("list messages", r"GET /channels/(\d+)/messages"),
+    ("read message", r"GET /channels/(\d+)/messages/(\d+)"),
     ("create message", r"POST /channels/(\d+)/messages"),
     ("typing", r"POST /channels/(\d+)/typing"),
     ("react", r"PUT /channels/(\d+)/messages/(\d+)/reactions/([^/]+)/@me"),
@@ -79,6 +81,7 @@ class DiscordServer(ListeningServer):
         self.messages.add_channel({"id": GENERAL, "type": 0, "name": "general", "guild_id": GUILD})
         self.add_direct(DIRECT, "7")
         self.gateway = DiscordGatewayServer(self)
+        self.cdn = DiscordCdn()
         self._news = asyncio.Condition()
 
     @property
@@ -109,6 +112,12 @@ class DiscordServer(ListeningServer):
         told = self.messages.write(channel, text, sender, **fields)
         self.gateway.dispatch("MESSAGE_CREATE", self.messages.as_dispatched(told))
         return str(told["id"])
+
+    def send_file(self, content: bytes, text: str = "", *, channel: str = DIRECT, **fields: Any) -> dict[str, Any]:
+        """Somebody sends a file; returns the attachment. `fields` are its `filename`, `content_type`, `size`, `url`."""
+        file = self.cdn.attach(self.url, channel, content, **fields)
+        self.say(text, channel=channel, attachments=[file])
+        return file
 
     def edit(self, number: str, text: str) -> None:
         """The author of a message changes its text."""
@@ -151,7 +160,8 @@ class DiscordServer(ListeningServer):
             with suppress(GoneError):
                 while True:
                     request = await connection.receive()
-                    if not await self._answer(connection, request):
+                    answer = self.cdn.send if self.cdn.serves(request) else self._answer
+                    if not await answer(connection, request):
                         return
         finally:
             await connection.close()
@@ -209,7 +219,10 @@ class DiscordServer(ListeningServer):
             case "list messages":
                 query = parse_qs(request.query)
                 after, limit = (query.get(one, [""])[0] for one in ("after", "limit"))
-                return 200, self.messages.listed(numbers[0], int(after or 0), int(limit or 50))
+                page = self.messages.listed(numbers[0], int(after or 0), int(limit or 50))
+                return 200, [self.cdn.signed_now(one) for one in page]
+            case "read message":
+                return 200, self.cdn.signed_now(self.messages.read(*numbers))
             case "create message":
                 return 200, self._create(numbers[0], _body(request))
             case "react":

@@ -47,6 +47,7 @@ class DiscordMessages:
     A nonce is remembered for `nonce_ms`. `rate` is how many messages a channel takes in how many seconds. Answering a
     message is refused with `refuses_references`. `reactions` has the emoji that the bot gave each message; with
     `reacts_blocked` it may give none.
+    With `refuses_reading` no single message is shown.
     """
 
     def __init__(self, bot: str, now_ms: Callable[[], int]) -> None:
@@ -57,6 +58,7 @@ class DiscordMessages:
         self.rate = (1_000, 5.0)
         self.nonce_ms = _NONCE_MS
         self.refuses_references = False
+        self.refuses_reading = False
         self._bot = bot
         self._now_ms = now_ms
         self._channels: dict[str, dict[str, Any]] = {}
@@ -147,6 +149,13 @@ class DiscordMessages:
         found = [one for one in self._written[self.channel(channel)["id"]] if int(one["id"]) > after]
         page = found[: min(limit, _PAGE_MAX)]
         return [{name: value for name, value in one.items() if name != "nonce"} for one in reversed(page)]
+
+    def read(self, channel: str, number: str) -> dict[str, Any]:
+        """A message of a channel; raises DiscordFault for one that was deleted."""
+        found = [one for one in self._written[self.channel(channel)["id"]] if one["id"] == number]
+        if not found or self.refuses_reading:
+            raise DiscordFault(404, 10_008, "Unknown Message")
+        return found[0]
 
     def as_dispatched(self, told: Mapping[str, Any]) -> dict[str, Any]:
         """A message as the gateway has it: with the server, if it is in one."""

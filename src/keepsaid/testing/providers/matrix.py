@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, unquote
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
+from keepsaid.testing.providers.matrix_media import MatrixMedia
 from keepsaid.testing.providers.matrix_rooms import DEVICE, USER, MatrixRoomsLedger, name_of
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
 from keepsaid.values import frozen
@@ -76,6 +77,7 @@ class MatrixServer(ListeningServer):
         self.device = DEVICE
         self.mischief = mischief
         self.rooms = MatrixRoomsLedger(now_ms)
+        self.media = MatrixMedia(TOKEN)
         self.sent: list[MatrixSent] = []
         self.reactions: list[MatrixSent] = []
         self.typing: list[dict[str, Any]] = []
@@ -111,6 +113,12 @@ class MatrixServer(ListeningServer):
         number = self.rooms.add(room, kind, sender, content, **more)
         self._wake()
         return number
+
+    def send_file(self, content: bytes, text: str = "", room: str = "!room:test", **fields: Any) -> dict[str, Any]:
+        """Ann sends a file to a room; returns the content of the event. `fields` are `msgtype`, `info`..."""
+        told = self.media.attach(content, text, **fields)
+        self.send("m.room.message", room, "@ann:test", told)
+        return told
 
     def edit(self, number: str, text: str, room: str = "!room:test", sender: str = "@ann:test") -> str:
         """Somebody edits a message; returns the id of the new event."""
@@ -154,7 +162,8 @@ class MatrixServer(ListeningServer):
             with suppress(GoneError):
                 while True:
                     request = await connection.receive()
-                    if not await self._answer(connection, request):
+                    answer = self.media.send if self.media.serves(request) else self._answer
+                    if not await answer(connection, request):
                         return
         finally:
             await connection.close()

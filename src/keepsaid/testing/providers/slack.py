@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import Connection, GoneError, HttpRequest
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
+from keepsaid.testing.providers.slack_files import SlackFileServer
 from keepsaid.testing.providers.slack_history import SlackHistory
 from keepsaid.testing.providers.slack_sockets import SocketModeServer
 from keepsaid.values import frozen
@@ -71,6 +72,7 @@ class SlackServer(ListeningServer):
         self.app_token = APP_TOKEN
         self.mischief = mischief
         self.sockets = SocketModeServer()
+        self.uploads = SlackFileServer(BOT_TOKEN)
         self.history = SlackHistory(BOT, now_ms or (lambda: int(time.time() * 1_000)))
         self.sent: list[SlackMessage] = []
         self.statuses: list[dict[str, Any]] = []
@@ -103,6 +105,12 @@ class SlackServer(ListeningServer):
         if kind == "channel" and f"<@{BOT}>" in text:
             self.emit({**event, "type": "app_mention"})
         return str(message["ts"])
+
+    def send_file(self, content: bytes, text: str = "", *, channel: str = "D1", **fields: Any) -> dict[str, Any]:
+        """Somebody sends a file; returns it as the event has it. `fields` are `name`, `mimetype`, `mode`..."""
+        file = self.uploads.attach(self.url, content, **fields)
+        self.say(text, channel=channel, subtype="file_share", files=[file])
+        return file
 
     def emit(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Send an event of any kind to the sockets; returns its payload, as Slack would also post it."""
@@ -141,6 +149,10 @@ class SlackServer(ListeningServer):
             with suppress(GoneError):
                 while True:
                     request = await connection.receive()
+                    if self.uploads.serves(request):
+                        if not await self.uploads.send(connection, request):
+                            return
+                        continue
                     method = request.path.rpartition("/")[2]
                     self.calls[method] = self.calls.get(method, 0) + 1
                     if not await self._answer(connection, request, method):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keepsaid.domain.commits import EpisodesKept, MarkReplyShown, Prune, Requeue
-from keepsaid.domain.fetching import FileJob, KeepFile, KeepPiece, LeaveFile, PutOffFile, TakeFiles
+from keepsaid.domain.fetching import FileJob, KeepFile, KeepPiece, LeaveFile, PutOffFile, RecoverFiles, TakeFiles
 from keepsaid.domain.files import FileState, StoredFile
 from keepsaid.domain.forgetting import ForgetTargets, MoveForgetting, PutBack, RequestForgetting, ScrubForgotten
 from keepsaid.domain.message import Attachment, Content, ProviderMarks
@@ -107,6 +107,17 @@ class FileContract:
         assert await fetch(store, job, b"new")
         assert await store.files.content(message_id, 1) == b"new"
         assert not await fetch(store, job, b"again")
+
+    async def test_after_a_start_it_is_fetched_at_once(self, store: ContractStore) -> None:
+        """And who began it before keeps nothing."""
+        await with_files(StoreDriver(store), PHOTO)
+        [before] = await take(store)
+        assert await store.apply(RecoverFiles(2)) == 1
+        assert await store.apply(RecoverFiles(2)) == 0
+        assert not await fetch(store, before, b"old")
+        [job] = await take(store, 2)
+        assert job.tries == 2
+        assert await fetch(store, job, b"new")
 
     async def test_what_is_said_in_a_recording_is_part_of_the_message(self, store: ContractStore) -> None:
         road = StoreDriver(store)

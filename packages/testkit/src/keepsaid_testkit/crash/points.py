@@ -136,6 +136,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.Beat.",
                 "commit.RequeueCrashed.",
                 "commit.ExpireLeases.",
+                "commit.RecoverFiles.",
                 "commit.Doubt.",
                 "commit.Resend.",
                 "commit.Release.",

@@ -9,11 +9,13 @@ import json
 import math
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import quote, urlencode
 
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
+from keepsaid.adapters.channels.matrix.files import MatrixFiles
 from keepsaid.adapters.channels.sending import SendTrace
+from keepsaid.domain.message import Attachment
 from keepsaid.domain.reply import Delivered, SendResult
 from keepsaid.text.normal import cut, normalise
 
@@ -109,6 +111,7 @@ class MatrixApi:
         self._token = token
         self._url = url.rstrip("/")
         self._http = BoundedHttp(_BYTES_MAX)
+        self._files = MatrixFiles(token, self._url)
 
     async def call(
         self,
@@ -140,9 +143,14 @@ class MatrixApi:
             raise MatrixUnreachable(what, sent=attempt.is_sent) from None
         return _answer_of(answer.status, answer.headers.get("retry-after"), answer.body)
 
+    def fetch(self, file: Attachment) -> AsyncGenerator[bytes, None]:
+        """The bytes of a file. Raises FileRefused and FileUnavailable."""
+        return self._files.fetch(file)
+
     async def close(self) -> None:
         """Close the connections."""
         await self._http.close()
+        await self._files.close()
 
 
 def path_of(*names: str) -> str:

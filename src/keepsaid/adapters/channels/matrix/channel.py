@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 
@@ -23,10 +24,10 @@ from keepsaid.adapters.channels.matrix.reactions import reason_of, send_reaction
 from keepsaid.adapters.channels.matrix.updates import NAME
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
-from keepsaid.domain.message import Lane, topic_of
+from keepsaid.domain.message import Attachment, Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
-from keepsaid.errors import ToolError
+from keepsaid.errors import FileRefused, FileUnavailable, ToolError
 from keepsaid.ports.channel import ReactionTarget
 from keepsaid.ports.runtime import Clock
 from keepsaid.text.emoji import is_emoji
@@ -104,6 +105,21 @@ class MatrixChannel:
             return self._not_sent(error)
         result = await self._put(room, part.key, content)
         return replace(result, detail="; ".join(filter(None, (result.detail, note))))
+
+    async def fetch(self, account: str, file: Attachment) -> AsyncGenerator[bytes, None]:
+        """The bytes of a file that came with a message to this account."""
+        try:
+            user = await self._bot.user()
+        except MatrixUnreachable:
+            raise FileUnavailable("the homeserver cannot be reached") from None
+        except MatrixRefused as error:
+            wait_s = None if error.retry_after_ms is None else error.retry_after_ms / 1_000
+            raise FileUnavailable(f"the homeserver does not say whose the token is: {error}", wait_s) from None
+        if account != user.id:
+            raise FileRefused(f"the account {account} is not set up here any more")
+        async with aclosing(self._api.fetch(file)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def show_typing(self, lane: Lane) -> bool:
         """Show for half a minute that the account types; never raises."""

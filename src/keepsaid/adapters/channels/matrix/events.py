@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from keepsaid.adapters.channels.matrix.files import is_address
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
-from keepsaid.domain.message import EDITED, REACTION, IgnoredUpdate, MediaMessage
+from keepsaid.domain.message import EDITED, REACTION, Attachment, IgnoredUpdate, MediaMessage
 from keepsaid.values import frozen
 
 ROOM = "matrix:"
@@ -23,6 +24,9 @@ DELETED = "[deleted]"
 """The text that replaces that of a message which was deleted."""
 
 _FILES = {"m.file": "file", "m.image": "photo", "m.audio": "audio", "m.video": "video"}
+_SIZE_MAX = (1 << 53) - 1
+"""The largest number that Matrix knows; what a file is said to hold is written by its sender."""
+
 _BY_BOT = "m.notice"
 _WORDS = (None, "m.text", "m.emote", _BY_BOT)
 _NOTICES = {
@@ -99,7 +103,8 @@ def read(
     words = _said(kind, content)
     if isinstance(words, IgnoredUpdate):
         return words
-    return _made(event, place, words, _thread(relation), _reply_to(relation))
+    said = _made(event, place, words, _thread(relation), _reply_to(relation))
+    return replace(said, files=tuple(_files(kind, content)))
 
 
 def _made(event: MediaObject, place: MatrixPlace, text: str, topic: str | None, reply_to: str | None) -> MediaMessage:
@@ -129,7 +134,8 @@ def _edit(
     if isinstance(words, IgnoredUpdate):
         return words
     said = _made(event, place, words, target.topic if target is not None else None, None)
-    return replace(said, provider_id=content.needed("m.relates_to").id("event_id"), event=EDITED)
+    files = tuple(_files(event.text("type"), content.needed("m.new_content")))
+    return replace(said, provider_id=content.needed("m.relates_to").id("event_id"), event=EDITED, files=files)
 
 
 def _redaction(event: MediaObject, place: MatrixPlace, target: RelatedEvent | None) -> MediaMessage | IgnoredUpdate:
@@ -176,6 +182,17 @@ def _said(kind: str | None, content: MediaObject) -> str | IgnoredUpdate:
     elif form == "m.emote":
         text = f"* {text}"
     return text if text.strip() else IgnoredUpdate("the message has no words and nothing that could be named")
+
+
+def _files(kind: str | None, content: MediaObject) -> Iterator[Attachment]:
+    """What can be fetched: not what is encrypted, whose `url` is in its `file`."""
+    form = "sticker" if kind == STICKER else _FILES.get(content.text("msgtype") or "")
+    url = content.text("url") or ""
+    if form is None or not is_address(url):
+        return
+    info = content.inside("info")
+    told, size = (info.text("mimetype") or "", info.number("size") or 0) if info is not None else ("", 0)
+    yield Attachment(content.first(("filename", "body")) or form, told, url, min(max(0, int(size)), _SIZE_MAX))
 
 
 def _own_words(content: MediaObject) -> str:

@@ -69,6 +69,7 @@ def incoming_of(
         said.event,
         addressed=_names(event, user),
         by_bot=said.by_bot,
+        files=said.files,
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
-from keepsaid.domain.message import EDITED, REACTION, IgnoredUpdate, MediaMessage
+from keepsaid.domain.message import EDITED, REACTION, Attachment, IgnoredUpdate, MediaMessage
 
 _SAID = (0, 19, 20, 23)
 """Types of messages that somebody said; the others are notices: joins, pins, threads begun."""
@@ -79,6 +80,7 @@ def _posted(message: MediaObject, text: str, *, from_gateway: bool) -> MediaMess
         event=EDITED if edited else "",
         conversation_name=_title(message),
         by_bot=author.flag("bot") or "webhook_id" in message,
+        files=tuple(_files(message)),
     )
 
 
@@ -125,6 +127,17 @@ def _words(message: MediaObject) -> str:
         named, number = f"@{_name(person, person.inside('member'))}", person.id("id")
         text = text.replace(f"<@{number}>", named).replace(f"<@!{number}>", named)
     return text
+
+
+def _files(message: MediaObject) -> Iterator[Attachment]:
+    """What can be fetched; with the message that it came with, which has a new address when this one is not valid."""
+    for file in message.objects("attachments"):
+        if not (url := file.text("url")):
+            continue
+        number = file.id("id") if "id" in file else ""
+        place = {"url": url, "id": number, "channel": message.id("channel_id"), "message": message.id("id")}
+        size = int(file.number("size") or 0)
+        yield Attachment(file.text("filename") or "file", file.text("content_type") or "", json.dumps(place), size)
 
 
 def _attachments(message: MediaObject) -> Iterator[str]:

@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
-from keepsaid.domain.message import EDITED, REACTION, IgnoredUpdate, MediaMessage
+from keepsaid.domain.message import EDITED, REACTION, Attachment, IgnoredUpdate, MediaMessage
 
 _SAID = (None, "file_share", "thread_broadcast", "me_message")
+_ELSEWHERE = ("external", "tombstone", "hidden_by_limit")
+"""Modes of files that Slack does not have: they are at another provider, were deleted, or are held back."""
+
 _ESCAPED = re.compile(r"<([@#!]?)([^|<>]*)(?:\|([^<>]*))?>")
 _SIGNS = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
@@ -98,6 +101,7 @@ def _message(message: MediaObject, event: MediaObject, edited_at: str | None) ->
         topic=None if thread == number else thread,
         event=EDITED if edited_at else "",
         by_bot=by_bot,
+        files=tuple(_files(message)),
     )
 
 
@@ -122,6 +126,15 @@ def _shown(found: re.Match[str]) -> str:
     if sign == "!":
         return f"@{label or target.partition('^')[0]}"
     return f"{label} ({target})" if label and label != target else target
+
+
+def _files(message: MediaObject) -> Iterator[Attachment]:
+    """What can be fetched."""
+    for file in message.objects("files"):
+        url = file.first(("url_private_download", "url_private"))
+        if url and file.text("mode") not in _ELSEWHERE and not file.flag("is_external"):
+            size = int(file.number("size") or 0)
+            yield Attachment(file.first(("name", "title")) or "file", file.text("mimetype") or "", url, size)
 
 
 def _attachments(message: MediaObject) -> Iterator[str]:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from keepsaid.adapters.channels.downloads import body_of
+from keepsaid.adapters.channels.downloads import Download, body_of
 from keepsaid.adapters.channels.http_client import LazyClient, plain_client
 from keepsaid.adapters.channels.public_address import NotPublic, public_address
 from keepsaid.domain.message import Attachment
@@ -93,7 +93,7 @@ class NostrFiles:
         """The bytes at a URL, 20 MB at most."""
         target, headers, name = await self._dialled(url)
         content = bytearray()
-        async with aclosing(body_of(await self._client.opened(), _SERVER, target, headers, name)) as pieces:
+        async with aclosing(body_of(await self._client.opened(), Download(_SERVER, target, headers, name))) as pieces:
             async for piece in pieces:
                 content += piece
                 if len(content) > _BYTES_MAX + _TAG_BYTES:

@@ -6,9 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from keepsaid.adapters.sql.operations import rows
-from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, column, every, load, one, reads, scalar
+from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, column, every, load, one, reads, run, scalar
 from keepsaid.adapters.sql.tombstones import seal
-from keepsaid.domain.fetching import FileJob, FileLease, KeepFile, KeepPiece, LeaveFile, PutOffFile, TakeFiles
+from keepsaid.domain.fetching import (
+    FileJob,
+    FileLease,
+    KeepFile,
+    KeepPiece,
+    LeaveFile,
+    PutOffFile,
+    RecoverFiles,
+    TakeFiles,
+)
 from keepsaid.domain.files import FileState, PlacedFile, StoredFile, adding_words
 from keepsaid.domain.message import Attachment, Content, Lane
 from keepsaid.domain.states import move
@@ -28,6 +37,10 @@ def take(db: SqlSession, commit: TakeFiles) -> tuple[FileJob, ...]:
             db.post(SQL["take"], (*file, commit.until))
             jobs.append(_job(row))
     return tuple(jobs)
+
+
+def recover(db: SqlSession, commit: RecoverFiles) -> int:
+    return run(db, SQL["recover"], (commit.at,))
 
 
 def _job(row: Row) -> FileJob:

@@ -72,6 +72,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     people.ShutOut: pairing.shut_out,
     line.MoveCursors: cursors.move,
     fetching.TakeFiles: files.take,
+    fetching.RecoverFiles: files.recover,
     fetching.KeepPiece: files.keep_piece,
     fetching.KeepFile: files.keep,
     fetching.LeaveFile: files.leave,

@@ -12,6 +12,9 @@ SELECT state FROM (
 -- name: take
 UPDATE file SET fence = fence + 1, attempts = attempts + 1, next_at = ?3 WHERE message_id = ?1 AND n = ?2
 
+-- name: recover
+UPDATE file SET fence = fence + 1, next_at = ?1 WHERE state = 'waiting' AND next_at > ?1
+
 -- name: held
 SELECT state FROM file WHERE message_id = ?1 AND n = ?2 AND fence = ?3 AND state = 'waiting'
 
