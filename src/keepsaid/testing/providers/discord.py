@@ -25,6 +25,7 @@ from keepsaid.testing.providers.discord_shapes import (
     application_shape,
     channel_shape,
     guild_shape,
+    reaction_shape,
     role_shape,
     user_shape,
 )
@@ -126,7 +127,10 @@ class DiscordServer(ListeningServer):
 
     def react(self, number: str, emoji: str, *, channel: str = GENERAL, sender: str = "7") -> None:
         """Somebody gives a message an emoji."""
-        self.gateway.dispatch("MESSAGE_REACTION_ADD", self.messages.reaction(channel, number, sender, emoji))
+        self.gateway.dispatch(
+            "MESSAGE_REACTION_ADD",
+            reaction_shape(self.messages.channel(channel), number, sender, emoji, by_bot=sender == BOT),
+        )
 
     def add_thread(self, number: str, parent: str = GENERAL) -> str:
         """Somebody begins a thread; returns its id."""

@@ -137,13 +137,6 @@ class DiscordMessages:
             given.append(emoji)
         return is_new
 
-    def reaction(self, channel: str, number: str, sender: str, emoji: str) -> dict[str, Any]:
-        """A reaction to a message, as the gateway dispatches it."""
-        told = {"channel_id": channel, "message_id": number, "user_id": sender, "emoji": {"id": None, "name": emoji}}
-        guild = self._channels[channel].get("guild_id")
-        person = {"id": sender, "username": f"person{sender}", **({"bot": True} if sender == self._bot else {})}
-        return {**told, **({"guild_id": guild, "member": {"user": person}} if guild is not None else {})}
-
     def listed(self, channel: str, after: int, limit: int) -> list[dict[str, Any]]:
         """The oldest messages after an id, newest first, without their nonces."""
         found = [one for one in self._written[self.channel(channel)["id"]] if int(one["id"]) > after]

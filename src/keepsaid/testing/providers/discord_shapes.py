@@ -93,3 +93,11 @@ def application_shape(number: str, name: str, flags: int) -> dict[str, Any]:
     about = {"id": number, "name": name, "icon": None, "description": "", "team": None, "flags": flags}
     owner = user_shape("7", "person7", "Person 7")
     return {**about, "bot_public": True, "bot_require_code_grant": False, "owner": owner, "verify_key": "0" * 64}
+
+
+def reaction_shape(channel: Mapping[str, Any], number: str, sender: str, emoji: str, *, by_bot: bool) -> dict[str, Any]:
+    """A reaction to a message of a channel, as the gateway dispatches it."""
+    told = {"channel_id": channel["id"], "message_id": number, "user_id": sender, "emoji": {"id": None, "name": emoji}}
+    guild, person = channel.get("guild_id"), {"id": sender, "username": f"person{sender}"}
+    person |= {"bot": True} if by_bot else {}
+    return {**told, **({"guild_id": guild, "member": {"user": person}} if guild is not None else {})}

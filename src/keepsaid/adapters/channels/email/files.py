@@ -40,7 +40,10 @@ class MailFiles:
 
     async def pieces(self, account: str, ref: str) -> AsyncGenerator[bytes, None]:
         """The bytes of a part, decoded. Raises FileRefused, and StoreError."""
-        number, digest, place = json.loads(ref)
+        try:
+            number, digest, place = json.loads(ref)
+        except (ValueError, TypeError):
+            raise FileRefused("which part of which mail it is cannot be read") from None
         async with self._reading:
             raw = await self._stored(NAME, account, number) if self._stored is not None else None
             if raw is None:

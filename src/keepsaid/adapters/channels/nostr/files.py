@@ -120,7 +120,10 @@ class NostrFiles:
 
 def _sealed(ref: str) -> _SealedFile:
     """The file of a `ref`. Raises FileRefused for one that is not encrypted as this module can decrypt it."""
-    url, algorithm, key, nonce, digest = json.loads(ref)
+    try:
+        url, algorithm, key, nonce, digest = map(str, json.loads(ref))
+    except (ValueError, TypeError):
+        raise FileRefused("where it is cannot be read") from None
     if algorithm.lower() != "aes-gcm":
         raise FileRefused("it is not encrypted by AES-GCM")
     sealed = _SealedFile(url, _bytes_in(key), _bytes_in(nonce), digest.lower())
