@@ -98,6 +98,6 @@ def application_shape(number: str, name: str, flags: int) -> dict[str, Any]:
 def reaction_shape(channel: Mapping[str, Any], number: str, sender: str, emoji: str, *, by_bot: bool) -> dict[str, Any]:
     """A reaction to a message of a channel, as the gateway dispatches it."""
     told = {"channel_id": channel["id"], "message_id": number, "user_id": sender, "emoji": {"id": None, "name": emoji}}
-    guild, person = channel.get("guild_id"), {"id": sender, "username": f"person{sender}"}
-    person |= {"bot": True} if by_bot else {}
+    guild = channel.get("guild_id")
+    person = {"id": sender, "username": f"person{sender}", **({"bot": True} if by_bot else {})}
     return {**told, **({"guild_id": guild, "member": {"user": person}} if guild is not None else {})}
