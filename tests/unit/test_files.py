@@ -11,7 +11,7 @@ import pytest
 from tests.unit.http_cast import Site, site
 from tests.unit.test_telegram import settings, texts, until
 
-from keepsaid.domain.files import read_handle
+from keepsaid.domain.files import handle_of, read_handle
 from keepsaid.testing.model_script import Call, ChatRequest, Refuse, Say, Script
 from keepsaid.testing.model_server import ModelServer
 from keepsaid.testing.providers.kept_files import OGG, PNG
@@ -223,3 +223,21 @@ async def test_what_was_being_fetched_is_fetched_after_a_restart(tmp_path: Path)
         telegram.files.cut.clear()
         async with site(tmp_path, **home(telegram)) as at:
             assert await file_rows(at, "kept") == [("photo.png", "image/png", 9 * len(PNG), "")]
+
+
+async def test_of_a_long_text_file_the_beginning_is_read(tmp_path: Path) -> None:
+    """And the model is told that it was cut."""
+    async with (
+        TelegramServer() as telegram,
+        ModelServer() as model,
+        site(tmp_path, **home(telegram, model)) as at,
+    ):
+        telegram.send_file("document", "é".encode() * 300_000, file_name="long.txt", mime_type="text/plain")
+        [(message_id,)] = await until(at, "SELECT message_id FROM file WHERE state = 'kept'")
+        await telegram.wait_for(lambda: len(texts(telegram)) == 1)
+        model.script = Script(Call("read_file", {"file": handle_of(message_id, 1)}), Say("a long one"))
+        telegram.say("what is in the file?")
+        await telegram.wait_for(lambda: "a long one" in texts(telegram))
+        [result] = [one for one in model.requests[-1].messages if one["role"] == "tool"]
+        assert result["content"].count("é") == 19_999
+        assert "é…" in result["content"]

@@ -18,6 +18,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "inbox tail": ("inbox tail -f",),
     "inbox show": ("inbox show msg_0k3v9q2m5x8tw",),
     "inbox why": ("inbox why msg_0k3v9q2m5x8tw",),
+    "inbox file": ("inbox file msg_0k3v9q2m5x8tw/1 --out photo.jpg",),
     "inbox drop": ('inbox drop msg_0k3v9q2m5x8tw --reason "sent by mistake"',),
     "inbox requeue": ("inbox requeue msg_0k3v9q2m5x8tw",),
     "inbox resend": ("inbox resend rep_0k3v9q2m5x8tw",),

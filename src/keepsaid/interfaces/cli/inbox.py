@@ -9,13 +9,14 @@ from typing import Annotated
 import typer
 
 from keepsaid.domain.batch import StoredBatch
+from keepsaid.domain.files import StoredFile
 from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli import chronicle, console, remote, routes
+from keepsaid.interfaces.cli import chronicle, console, files, remote, routes
 from keepsaid.interfaces.shapes import next_try, story_shape, turn_shape
 from keepsaid.text.normal import counted, duration
 
@@ -165,21 +166,28 @@ def _row(story: Story) -> tuple[str, ...]:
 def show_one(message: Annotated[str, typer.Argument(help="A message: msg_...")]) -> None:
     """Show one message with every stage it went through, and when."""
     number, what = read("message", message), f"there is no message {message}{chronicle.unless_pruned()}"
-    story, turn, secrets = console.session().need(lambda stores: _story(stores, number), what, "keepsaid inbox ls")
-    shape = {"message": story_shape(story), "turn": turn_shape(turn) if turn else None, "secrets": secrets}
+    found = console.session().need(lambda stores: _story(stores, number), what, "keepsaid inbox ls")
+    story, turn, secrets, brought = found
+    told = {"secrets": secrets, "files": [files.file_shape(one) for one in brought]}
+    shape = {"message": story_shape(story), "turn": turn_shape(turn) if turn else None, **told}
     kept_out = ", ".join(counted(n, kind) for kind, n in secrets.items())
     lines = [("secrets", f"{kept_out}: kept out of memory")] if secrets else []
     origin = story.message.inbound.origin
     heading = f"{show('message', story.message.id)} is {story.state}: {origin.channel}, {origin.name or origin.sender}"
-    console.show(shape, heading, console.facts(_stages(story, turn) + lines))
+    console.show(shape, heading, console.facts(_stages(story, turn) + files.file_lines(brought) + lines))
 
 
-async def _story(stores: console.Stores, number: int | None) -> tuple[Story, TurnStory | None, dict[str, int]] | None:
+_Found = tuple[Story, TurnStory | None, dict[str, int], Sequence[StoredFile]]
+"""A message, the turn that answered it, the secrets in it by kind, and its files."""
+
+
+async def _story(stores: console.Stores, number: int | None) -> _Found | None:
     story = None if number is None else await stores.views.story(number)
     if story is None:
         return None
     turn = await stores.views.turn(story.turn_id) if story.turn_id is not None else None
-    return story, turn, counted_kinds(await stores.views.marks(story.message.id))
+    brought = await stores.views.files.of_messages((story.message.id,))
+    return story, turn, counted_kinds(await stores.views.marks(story.message.id)), brought
 
 
 def waits(batch: StoredBatch) -> str:
@@ -228,6 +236,7 @@ def _stages(story: Story, turn: TurnStory | None) -> list[tuple[str, str]]:
 
 
 app.command("why")(chronicle.why)
+app.command("file")(files.save_file)
 app.command("drop")(drop)
 app.command("requeue")(requeue)
 app.command("resend")(resend)

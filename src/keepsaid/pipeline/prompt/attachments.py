@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from keepsaid.domain.files import FileState, Picture, StoredFile, attachment_line, with_words
 from keepsaid.domain.message import StoredMessage
@@ -16,8 +17,8 @@ _LOOK_MS = 100
 PICTURES_MAX = 5
 """Pictures of one turn; more are named alone."""
 
-PICTURE_BYTES_MAX = 5_000_000
-"""The largest picture that providers take."""
+PICTURE_BYTES_MAX, PICTURES_BYTES_MAX = 5_000_000, 10_000_000
+"""The largest picture that providers take, and all of one turn together."""
 
 
 async def await_files(files: FileView, clock: Clock, claimed: ClaimedBatch, patience_s: float) -> ClaimedBatch:
@@ -39,7 +40,9 @@ def _with_its_words(message: StoredMessage, files: Sequence[StoredFile]) -> Stor
 
 async def pictures_of(files: FileView, claimed: ClaimedBatch) -> tuple[Picture, ...]:
     """The pictures that came with the messages, as many and as large as models take."""
-    shown = [one for one in claimed.files if one.is_picture and 0 < one.size <= PICTURE_BYTES_MAX][:PICTURES_MAX]
+    fitting = [one for one in claimed.files if one.is_picture and 0 < one.size <= PICTURE_BYTES_MAX][:PICTURES_MAX]
+    sizes = accumulate(one.size for one in fitting)
+    shown = [one for one, size in zip(fitting, sizes, strict=True) if size <= PICTURES_BYTES_MAX]
     read = [(one, await files.content(one.message_id, one.number)) for one in shown]
     return tuple(Picture(one.handle, one.kind, content) for one, content in read if content)
 

@@ -1,4 +1,4 @@
-"""(short: a single tool) The tool that reads files: texts that came with messages of the conversation."""
+"""The tool that reads files: texts that came with messages of the conversation."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from keepsaid.ports.model import Tool
 from keepsaid.ports.store_views import FileView
 
 NAME = "read_file"
+_CHARS_MAX = 20_000
+_BYTES_READ = 4 * (_CHARS_MAX + 1)
+"""More than the longest text that is shown, whatever letters it has: what is longer is cut, and says so."""
 _SCHEMA = object_schema(
     {"file": {"type": "string", "description": "what it is kept as, such as msg_01k2.../1"}}, "file"
 )
@@ -31,7 +34,8 @@ def read_file(claimed: ClaimedBatch, files: FileView) -> Tool:
             raise ToolError(f"the file is not kept: {file.reason or 'it is not there yet'}")
         if not is_text(file.kind):
             raise ToolError(f"it cannot be read as text: it is {file.kind}")
-        return (await files.content(file.message_id, file.number)).decode("utf-8", "replace")
+        content = await files.content(file.message_id, file.number)
+        return content[:_BYTES_READ].decode("utf-8", "replace")
 
     told = "Read a text file that came with a message of this conversation."
-    return Tool(NAME, told, _SCHEMA, run, chars_max=20_000)
+    return Tool(NAME, told, _SCHEMA, run, chars_max=_CHARS_MAX)
