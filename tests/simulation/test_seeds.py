@@ -21,7 +21,7 @@ went on beside the one that had taken its place. With 41,522 the judge was wrong
 the owner."""
 
 MEMORY_SEEDS = 60
-RARE = (63, 75, 99, 189)
+RARE = (73, 93, 102)
 """Seeds in which the process dies after commits after which it does not die in the seeds before."""
 
 FILE_SEEDS = 15

@@ -254,9 +254,9 @@ class NostrRelayServer:
         found: dict[str, Mapping[str, Any]] = {}
         for query in queries:
             found |= {one["id"]: one for one in self._stored(query)}
+        client.requests[name] = queries  # what is stored from here on is sent too: nothing falls between the two
         for event in sorted(found.values(), key=lambda one: int(one["created_at"]), reverse=True):
             await self._send(client, name, event)
-        client.requests[name] = queries
         await client.send("EOSE", name)
 
     def _stored(self, query: Mapping[str, Any]) -> list[Mapping[str, Any]]:
