@@ -16,6 +16,7 @@ from discord.http import Route
 from keepsaid.testing.providers.discord import BOT, DIRECT, GENERAL, GUILD, ROLE, DiscordServer
 from keepsaid.testing.providers.discord_messages import DiscordFault
 from keepsaid.testing.providers.discord_shapes import user_shape
+from keepsaid.testing.providers.kept_files import PNG
 from keepsaid.testing.providers.mischief import Mischief, one_after_the_other
 
 THREAD = "950"
@@ -260,3 +261,13 @@ async def test_session_that_cannot_be_resumed_begins_again(monkeypatch: pytest.M
         [message] = await run.next("message")
         assert message.content == "after"
         assert server.calls["identify"] == 2
+
+
+async def test_attachment_is_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with DiscordServer() as server, running(server, monkeypatch) as run:
+        sent = server.send_file(PNG, "look", channel=GENERAL, filename="dog.png", content_type="image/png")
+        [message] = await run.next("message")
+        [file] = message.attachments
+        assert (file.id, file.filename, file.content_type) == (int(sent["id"]), "dog.png", "image/png")
+        assert file.size == len(PNG)
+        assert await file.read() == PNG

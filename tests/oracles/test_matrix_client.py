@@ -9,6 +9,7 @@ from typing import Any
 import nio
 import pytest
 
+from keepsaid.testing.providers.kept_files import PNG
 from keepsaid.testing.providers.matrix import MatrixError, MatrixServer
 from keepsaid.testing.providers.matrix_rooms import DEVICE, USER
 from keepsaid.testing.providers.mischief import Mischief, one_after_the_other
@@ -208,3 +209,13 @@ async def test_refusals_are_those_the_library_knows(code: str) -> None:
         refused = await client.room_send(ROOM, "m.room.message", {"msgtype": "m.text", "body": text})
         assert (type(refused), refused.status_code) == (nio.RoomSendError, code)
         assert matrix.sent == []
+
+
+async def test_file_is_downloaded() -> None:
+    async with in_a_room() as (matrix, client):
+        matrix.send_file(PNG, "cat.png", ROOM, msgtype="m.image")
+        [picture] = await timeline_of(client)
+        assert isinstance(picture, nio.RoomMessageImage)
+        found = await client.download(picture.url)
+        assert isinstance(found, nio.MemoryDownloadResponse), found
+        assert found.body == PNG

@@ -11,6 +11,7 @@ from telegram import Bot, MessageEntity, ReplyParameters, Update
 from telegram.error import BadRequest, Conflict, Forbidden, InvalidToken, RetryAfter
 from telegram.request import HTTPXRequest
 
+from keepsaid.testing.providers.kept_files import PNG
 from keepsaid.testing.providers.mischief import Mischief, one_after_the_other
 from keepsaid.testing.providers.telegram import BOT, BadRequestError, TelegramServer
 
@@ -201,3 +202,23 @@ async def test_webhook_is_shown_as_it_was_set() -> None:
             await bot.get_updates(timeout=0)
         assert await bot.delete_webhook()
         assert await bot.get_updates(timeout=0) == ()
+
+
+@pytest.mark.parametrize("kind", ["photo", "voice", "document"])
+async def test_file_is_downloaded(kind: str) -> None:
+    """Of a photo the largest size; a file that is gone is refused."""
+    async with TelegramServer() as telegram, bot_of(telegram) as bot:
+        bot._base_file_url = f"{telegram.url}/file/bot{telegram.token}"
+        sent = telegram.send_file(kind, PNG, "look")
+        [update] = await updates_of(bot, 1)
+        message = update.effective_message
+        assert message is not None
+        assert message.caption == "look"
+        found = message.photo[-1] if kind == "photo" else message.voice if kind == "voice" else message.document
+        assert found is not None
+        assert (found.file_id, found.file_size) == (sent["file_id"], len(PNG))
+        file = await found.get_file()
+        assert await file.download_as_bytearray() == PNG
+        telegram.files.contents.clear()
+        with pytest.raises(BadRequest):
+            await bot.get_file(found.file_id)

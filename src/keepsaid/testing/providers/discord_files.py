@@ -30,7 +30,8 @@ class DiscordCdn:
         """Keep a file; returns the attachment as messages of a channel have it, at a CDN with this URL."""
         name = self.files.keep(content)
         made = {"id": name.rpartition("-")[2], "filename": name, "size": len(content)}
-        return {**made, "url": f"{url}{_PATH}{channel}/{name}?hm={self._signature}", **fields}
+        address = f"{url}{_PATH}{channel}/{name}?hm={self._signature}"
+        return {**made, "url": address, "proxy_url": address, **fields}
 
     def signed_now(self, message: dict[str, Any]) -> dict[str, Any]:
         """A message whose attachments have the addresses that are valid now."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
@@ -30,7 +30,7 @@ BOT = "scripted_bot"
 _DATE = 1_700_000_000
 _UNITS_MAX, _ENTITIES_MAX, _UPDATES_MAX = 4_096, 100, 100
 _FILE_BYTES_MAX = 20_000_000
-_TEXTS = ("text", "action", "url", "secret_token", "parse_mode")
+_TEXTS = ("text", "action", "url", "secret_token", "parse_mode", "file_id")
 """Parameters that are plain text in a form, where all others are JSON."""
 
 
@@ -109,12 +109,14 @@ class TelegramServer(ListeningServer):
         """Somebody sends a file of a kind, such as photo, voice or document; returns it as the update has it."""
         file_id = self.files.keep(content)
         file = {"file_id": file_id, "file_unique_id": f"u-{file_id}", "file_size": len(content), **fields}
-        sizes = [{**file, "file_id": self.files.keep(b"small"), "width": 90, "height": 90}, {**file, "width": 800}]
+        small = {"file_id": f"{file_id}-small", "file_unique_id": f"u-{file_id}-small", "width": 90, "height": 90}
+        sizes = [small, {**file, "width": 800, "height": 800}]
         self._number += 1
         person = {"id": 7, "is_bot": False, "first_name": "Person 7"}
-        place, told = {"id": 7, "type": "private"}, {"caption": caption} if caption else {}
-        message = {"message_id": self._number, "from": person, "chat": place, "date": _DATE, **told}
-        self.update(message={**message, kind: sizes if kind == "photo" else file})
+        told = {"caption": caption} if caption else {}
+        message = {"message_id": self._number, "from": person, "chat": _chat(7), "date": _DATE, **told}
+        lasts = {"duration": 3} if kind in ("voice", "audio", "video", "video_note") else {}
+        self.update(message={**message, kind: sizes if kind == "photo" else lasts | file})
         return file
 
     def update(self, **fields: Any) -> None:
@@ -146,7 +148,7 @@ class TelegramServer(ListeningServer):
                 while True:
                     request = await connection.receive()
                     method = request.path.rpartition("/")[2]
-                    if request.path.startswith(f"/file/bot{self.token}/"):
+                    if unquote(request.path).startswith(f"/file/bot{self.token}/"):
                         if not await self.files.send(connection, method, request.headers):
                             return
                         continue
