@@ -100,7 +100,7 @@ ERRORS_ALONE = {
         "models test",
         "models demo",
     ),
-    *("inbox drop", "inbox requeue", "inbox resend", "inbox send", "inbox routes test"),
+    *("inbox drop", "inbox requeue", "inbox resend", "inbox send", "inbox file", "inbox routes test"),
     *("inbox lanes reset", "inbox lanes compact", "inbox lanes summary"),
     *("memory flag", "memory maintain", "memory share", "memory forget", "memory edit", "memory pin", "memory unpin"),
     *("memory merge", "memory archive", "memory restore", "memory add", "memory people join", "memory people split"),
