@@ -241,3 +241,13 @@ async def test_of_a_long_text_file_the_beginning_is_read(tmp_path: Path) -> None
         [result] = [one for one in model.requests[-1].messages if one["role"] == "tool"]
         assert result["content"].count("é") == 19_999
         assert "é…" in result["content"]
+
+
+@pytest.mark.parametrize("field", ["file_name", "mime_type", "file_id"])
+async def test_no_field_of_a_file_keeps_its_message_out(tmp_path: Path, field: str) -> None:
+    """Half a character, which no store can hold, in any place that whoever sends it chooses."""
+    async with TelegramServer() as telegram, site(tmp_path, **home(telegram)) as at:
+        odd: dict[str, Any] = {field: "odd \ud800", "file_size": 1 << 63}
+        telegram.send_file("document", b"GIF89a", "look at this", **odd)
+        await telegram.wait_for(lambda: len(texts(telegram)) == 1)
+        assert at.rows("SELECT count(*) FROM message WHERE text LIKE 'look at this%'") == [(1,)]

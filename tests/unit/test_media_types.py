@@ -8,6 +8,7 @@ from keepsaid.domain.files import FileState, StoredFile, attachment_line, fittin
 from keepsaid.domain.media_types import PICTURES, is_text, kind_of
 from keepsaid.domain.message import Attachment, Content, Inbound, Origin, StoredMessage
 from keepsaid.testing.providers.kept_files import OGG, PNG
+from keepsaid.text.normal import normalise
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,15 @@ def test_what_came_is_fit_to_store() -> None:
     [long] = fitting([Attachment("n\0" * 500, "k" * 500, "ref")])
     assert (len(long.name), len(long.kind), "\0" in long.name) == (200, 200, False)
     assert fitting([Attachment("n", "", "r" * 5_000)]) == ()
+
+
+@pytest.mark.parametrize("ref", ["\ud800", "a\0b"])
+def test_what_no_store_can_hold_is_left_out_or_changed(ref: str) -> None:
+    """Whoever sends a file chooses its name, its type, its address and its size: none may keep a message out."""
+    assert fitting([Attachment("n", "", ref), Attachment("m", "", "here")]) == (Attachment("m", "", "here"),)
+    [odd] = fitting([Attachment(ref, ref, "here", 1 << 70)])
+    assert (odd.name, odd.kind, odd.size) == (normalise(ref), normalise(ref), 1 << 62)
+    assert fitting([Attachment("n", "", "here", -5)])[0].size == 0
 
 
 @pytest.mark.parametrize("text", ["", "msg_1", "msg_0000000000007", "msg_0000000000007/", "msg_0000000000007/x", "/1"])

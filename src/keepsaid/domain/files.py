@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 
 from keepsaid.domain.attachment import described
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.media_types import PICTURES
 from keepsaid.domain.message import Attachment, Lane, StoredMessage
-from keepsaid.text.normal import cut, named_short, normalise
+from keepsaid.text.normal import cut, is_storable, named_short, normalise
 from keepsaid.values import frozen
 
 FILES_MAX = 10
@@ -18,6 +18,7 @@ FILES_MAX = 10
 
 _NAME_CHARS_MAX = 200
 _REF_CHARS_MAX = 4_096
+_SIZE_MAX = 1 << 62
 
 
 class FileState(StrEnum):
@@ -77,14 +78,19 @@ def read_handle(text: str) -> tuple[int, int] | None:
 
 
 def fitting(attachments: Sequence[Attachment]) -> tuple[Attachment, ...]:
-    """What came with a message, fit to store: as many as are fetched, with names cut; one with an address too long for
-    any is left out.
+    """What came with a message, fit to store: as many as are fetched, with names cut, and no size that none can have.
+
+    One is left out whose address is too long, or cannot be stored: whoever sent it chose it so.
     """
+    fit = [one for one in attachments if len(one.ref) <= _REF_CHARS_MAX and is_storable(one.ref)]
     return tuple(
-        Attachment(cut(normalise(one.name), _NAME_CHARS_MAX), cut(one.kind, _NAME_CHARS_MAX), one.ref, one.size)
-        for one in attachments[:FILES_MAX]
-        if len(one.ref) <= _REF_CHARS_MAX
+        replace(one, name=_named(one.name), kind=_named(one.kind), size=min(max(0, one.size), _SIZE_MAX))
+        for one in fit[:FILES_MAX]
     )
+
+
+def _named(text: str) -> str:
+    return cut(normalise(text), _NAME_CHARS_MAX)
 
 
 @frozen
