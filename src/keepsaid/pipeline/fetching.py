@@ -21,7 +21,7 @@ from keepsaid.domain.fetching import (
 )
 from keepsaid.domain.ids import show
 from keepsaid.domain.media_types import kind_of
-from keepsaid.errors import ChannelError, FileRefused, FileUnavailable, ModelError, StoreError
+from keepsaid.errors import ChannelError, FileRefused, FileUnavailable, KeepsaidError, ModelError, StoreError
 from keepsaid.ports.channel import Channel, FileChannel
 from keepsaid.ports.model import Recording, Transcriber
 from keepsaid.ports.runtime import Clock, point
@@ -33,8 +33,12 @@ _log = logging.getLogger("keepsaid.files")
 _AT_ONCE_MAX = 4
 _TRIES_MAX = 6
 _FIRST_WAIT_MS, _LONGEST_WAIT_MS = 1_000, 300_000
-_UNROUTED_WAIT_MS = 200
-"""What came with a message that is not routed yet is looked at again after this."""
+_UNROUTED_WAIT_MS, _UNROUTED_WAIT_MS_MAX = 200, 5_000
+"""What came with a message that is not routed yet is looked at again after this, and then after twice as long each
+time: its conversation may be paused for days.
+"""
+
+_REASON_CHARS_MAX = 500
 
 _FULL_WAIT_MS = 60_000
 _WORDS_MAX = 20_000
@@ -82,6 +86,7 @@ class FileFetcher:
     transcriber: Transcriber | None = None
     _fetching: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _stopped: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _looks: int = field(default=0, init=False)
 
     async def work(self) -> int | None:
         """Start fetching what is due; returns when more may be."""
@@ -90,6 +95,7 @@ class FileFetcher:
         due, now = await self.deps.store.files.next_due(), self.deps.clock.due_ms()
         free = _AT_ONCE_MAX - len(self._fetching)
         if due is None or due > now or not free:
+            self._looks = 0 if free else self._looks
             return due if free else None
         if self.deps.is_full():
             return now + _FULL_WAIT_MS
@@ -100,7 +106,11 @@ class FileFetcher:
             task = asyncio.create_task(self._fetch(job), name=f"fetch-{job.lease.message_id}-{job.lease.number}")
             self._fetching.add(task)
             task.add_done_callback(self._ended)
-        return await self.deps.store.files.next_due() if jobs else now + _UNROUTED_WAIT_MS
+        if jobs:
+            self._looks = 0
+            return await self.deps.store.files.next_due()
+        self._looks += 1
+        return now + min(_UNROUTED_WAIT_MS_MAX, _UNROUTED_WAIT_MS << min(self._looks - 1, 16))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._fetching.discard(task)
@@ -147,11 +157,11 @@ class FileFetcher:
         except TimeoutError:
             return self._later(job, f"it did not come within {self.terms.fetch_s:g} s")
         except FileUnavailable as error:
-            return self._later(job, error.what, error.retry_after_s)
+            return self._later(job, _reason(error), error.retry_after_s)
         except FileRefused as error:
-            return LeaveFile(lease, error.what)
+            return LeaveFile(lease, _reason(error))
         except ChannelError as error:
-            return self._later(job, error.what)
+            return self._later(job, _reason(error))
 
     async def _keep(self, job: FileJob, pieces: AsyncGenerator[bytes, None]) -> Commit[bool]:
         """Write a file in pieces as it comes; its head says what it is."""
@@ -205,9 +215,14 @@ class FileFetcher:
         except TimeoutError:
             return self._wordless(done, transcriber.name, "it took too long")
         except ModelError as error:
-            return self._wordless(done, transcriber.name, error.what)
+            return self._wordless(done, transcriber.name, _reason(error))
         return KeepFile(lease, done.pieces, kind, done.size, cut(normalise(words.strip()), _WORDS_MAX))
 
     def _wordless(self, done: KeepFile, who: str, why: str) -> KeepFile:
         _log.warning("%s did not write down what is said in a recording: %s", who, why)
         return KeepFile(done.lease, done.pieces, done.kind, done.size, reason=f"its words are not known: {why}")
+
+
+def _reason(error: KeepsaidError) -> str:
+    """What an error says, fit to store: it may quote a provider."""
+    return cut(normalise(error.what), _REASON_CHARS_MAX)
