@@ -26,10 +26,12 @@ from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.moving import MovableFiles
 from keepsaid.adapters.sqlite.stores import open_memories, open_operations, open_stores
+from keepsaid.domain.fetching import LeaveFile
 from keepsaid.errors import StoreError
 from keepsaid.testing.builders import said
 from keepsaid.testing.clock import CountingIds
 from keepsaid.text.normal import without_logins
+from keepsaid_testkit.contracts.files import PHOTO, VOICE, fetch, take, with_files
 from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 SETTINGS = "models: {chat: none}\nbuffer: {window_ms: 0}\nchannels: {library: {window_ms: 0}}\n"
@@ -318,3 +320,30 @@ def messages(program: Program) -> list[dict[str, str]]:
     """The messages of a home, the newest first."""
     found: list[dict[str, str]] = program.run("inbox", "ls", "--json").json["messages"]
     return found
+
+
+async def test_files_move_with_their_messages(place: PostgresPlace, tmp_path: Path) -> None:
+    """Byte for byte, there and back."""
+    empty(place)
+    buffer, memory, back = tmp_path / "buffer.db", tmp_path / "memory.db", tmp_path / "back.db"
+    schema, content = MovableSchema(place, open_keyring(buffer)), bytes(range(256)) * 2_000
+    operations = await open_operations(buffer)
+    await (await open_memories(memory, CountingIds())).close()
+    number, _ = await with_files(StoreDriver(operations), PHOTO, VOICE)
+    kept, left = await take(operations)
+    assert await fetch(operations, kept, content[:300_000], content[300_000:])
+    assert await operations.apply(LeaveFile(left.lease, "it is gone"))
+    before = await operations.files.of_messages((number,))
+    await operations.close()
+    schema.prepare()
+    copy_stores(MovableFiles(buffer, memory), schema)
+    moved = await postgres_stores.open_operations(place, open_keyring(buffer))
+    assert await moved.files.of_messages((number,)) == before
+    assert await moved.files.content(number, 1) == content
+    await moved.close()
+    MovableFiles(back, back).prepare()
+    copy_stores(schema, MovableFiles(back, back))
+    returned = await open_operations(back)
+    assert await returned.files.of_messages((number,)) == before
+    assert await returned.files.content(number, 1) == content
+    await returned.close()
