@@ -21,6 +21,7 @@ from bench import (
     channels,
     context,
     extensions,
+    files,
     gate,
     hung,
     intake,
@@ -64,6 +65,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "path": path.measure,
     "telegram": telegram.measure,
     "channels": channels.measure,
+    "files": files.measure,
 }
 
 ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {

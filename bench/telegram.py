@@ -45,10 +45,10 @@ async def _measured(folder: Path, count: int) -> dict[str, float]:
                     messages.append(sent)
     return {
         "messages": float(count),
-        "draft_ms_p50": percentile(drafts, 50),
-        "draft_ms_p95": percentile(drafts, 95),
-        "message_ms_p50": percentile(messages, 50),
-        "message_ms_p95": percentile(messages, 95),
+        "draft_ms_p50": percentile(sorted(drafts), 50),
+        "draft_ms_p95": percentile(sorted(drafts), 95),
+        "message_ms_p50": percentile(sorted(messages), 50),
+        "message_ms_p95": percentile(sorted(messages), 95),
     }
 
 

@@ -68,10 +68,10 @@ async def test_what_is_not_routed_is_looked_at_less_and_less_often() -> None:
     stage = Stage(Failing())
     number = await stage.receive()
     waits = []
-    for _ in range(8):
+    for _ in range(10):
         waits.append((await stage.fetcher.work() or 0) - stage.clock.due_ms())
         await stage.clock.advance(waits[-1])
-    assert waits == [200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]
+    assert waits == [20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_000, 5_000]
     await stage.road.route(lane_of())
     assert await stage.look() is None
     assert await stage.store.files.content(number, 1) == b"me ref"

@@ -33,7 +33,7 @@ _log = logging.getLogger("keepsaid.files")
 _AT_ONCE_MAX = 4
 _TRIES_MAX = 6
 _FIRST_WAIT_MS, _LONGEST_WAIT_MS = 1_000, 300_000
-_UNROUTED_WAIT_MS, _UNROUTED_WAIT_MS_MAX = 200, 5_000
+_UNROUTED_WAIT_MS, _UNROUTED_WAIT_MS_MAX = 20, 5_000
 """What came with a message that is not routed yet is looked at again after this, and then after twice as long each
 time: its conversation may be paused for days.
 """

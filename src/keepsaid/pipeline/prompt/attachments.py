@@ -13,7 +13,7 @@ from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import FileView
 
-_LOOK_MS = 100
+_LOOK_MS = 20
 PICTURES_MAX = 5
 """Pictures of one turn; more are named alone."""
 

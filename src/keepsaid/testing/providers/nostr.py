@@ -94,6 +94,7 @@ class NostrRelayServer:
         self._clients: list[_Client] = []
         self._server: Server | None = None
         self._news = asyncio.Condition()
+        self._delivering = asyncio.Lock()
 
     @property
     def url(self) -> str:
@@ -276,11 +277,12 @@ class NostrRelayServer:
         """Send an event to everybody who asked for such."""
         from websockets.exceptions import ConnectionClosed  # noqa: PLC0415 - an optional extra
 
-        for client in list(self._clients):
-            for name, queries in list(client.requests.items()):
-                if any(_matches(event, query, {}) for query in queries):
-                    with suppress(ConnectionClosed):
-                        await self._send(client, name, event)
+        async with self._delivering:  # in the order of storing, also where a client takes long
+            for client in list(self._clients):
+                for name, queries in list(client.requests.items()):
+                    if any(_matches(event, query, {}) for query in queries):
+                        with suppress(ConnectionClosed):
+                            await self._send(client, name, event)
         await self._tell()
 
     async def _send(self, client: _Client, name: str, event: Mapping[str, Any]) -> None:
