@@ -85,15 +85,25 @@ class StoredEvents:
     async def read(self, is_new: Callable[[Event], bool]) -> None:
         """Subscribe, and read until a page holds nothing new, as a relay limits its pages as it likes.
 
-        At most 5,000 events are read. Raises NostrDown and NostrRefused.
+        At most 5,000 events are read. Times of wraps are made up: what is sent meanwhile may be in an older page, without
+        what was sent before it. Then all is asked for once more. Raises NostrDown and NostrRefused.
         """
         await self._socket.subscribe(self._name, {**self._query, "limit": _PAGE})
         page = await self._read_page(self._name)
+        is_short = len(page) < _PAGE
         while any(is_new(event) for event in page) and len(self._found) < _EVENTS_MAX:
             until = min((at for event in page if isinstance(at := event.get("created_at"), int)), default=0)
-            await self._socket.subscribe(_OLDER, {**self._query, "until": until, "limit": _PAGE})
-            page = await self._read_page(_OLDER)
-            await self._socket.unsubscribe(_OLDER)
+            page = await self._ask({**self._query, "until": until, "limit": _PAGE})
+            if is_short and page:
+                is_short = False
+                page += await self._ask({**self._query, "limit": _PAGE})
+
+    async def _ask(self, query: Mapping[str, object]) -> list[Event]:
+        """The events of a page beside the subscription that stays."""
+        await self._socket.subscribe(_OLDER, query)
+        page = await self._read_page(_OLDER)
+        await self._socket.unsubscribe(_OLDER)
+        return page
 
     async def _read_page(self, name: str) -> list[Event]:
         """The events of a page that no page before it had."""

@@ -96,7 +96,10 @@ class NostrListener:
                 await self._put_partly(read, inbox, CatchUpLimits(began, self._first(), cursor))
             raise
         self._broken[socket.url] = 0
-        await self._put_stored(socket.url, read.stored, inbox, CatchUpLimits(began, self._first(), cursor))
+        # of the first contact, live messages may be older than the stored ones that are taken
+        meanwhile = read.live if cursor is not None else []
+        found = [*read.stored, *meanwhile]
+        await self._put_stored(socket.url, found, inbox, CatchUpLimits(began, self._first(), cursor))
         backoff.up()
         self._line.up(socket.url)
         await self._put_live(socket.url, read.live, inbox)
