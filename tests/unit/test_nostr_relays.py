@@ -13,6 +13,7 @@ from keepsaid.domain.line import LineState
 from keepsaid.errors import ChannelError
 from keepsaid.testing.clock import FastClock, VirtualClock
 from keepsaid.testing.listening import LineLog, MemoryInbox
+from keepsaid.testing.providers.mischief import Mischief
 from keepsaid.testing.providers.nostr import NostrRelayServer
 
 
@@ -151,3 +152,36 @@ async def test_account_without_a_relay_that_lets_it_read_is_an_error() -> None:
             await look_up(pool_of(clock, relay.url))
     with pytest.raises(ChannelError, match="at least one relay"):
         await look_up(pool_of(clock))
+
+
+async def test_what_is_sent_during_the_catch_up_is_stored_in_its_order() -> None:
+    """The time of a wrap is made up: the second of two messages may be in an older page, and the first in none."""
+    clock, inbox = VirtualClock(), MemoryInbox()
+    ann, at = person_of("ann", clock), clock.now_ms() // 1_000
+    wraps = sorted((ann.write("before", AGENT, at_s=at)[1] for _ in range(9)), key=lambda one: int(one["created_at"]))
+    until = int(wraps[4]["created_at"])
+
+    def sent(text: str, after_s: int, *, older: bool) -> dict[str, object]:
+        """A wrap with a time before or after that of the message that is stored already."""
+        while True:
+            wrap = ann.write(text, AGENT, at_s=at + after_s)[1]
+            if (int(wrap["created_at"]) <= until) is older:
+                return wrap
+
+    async with NostrRelayServer() as relay:
+        async with listening(inbox, clock, relay.url):
+            await inbox.wait_for(lambda: "first" in inbox.stored)
+            await relay.store(wraps[4])
+            await inbox.wait_for(lambda: inbox.texts == ["before"])
+        asked = relay.calls["REQ"]
+        meanwhile = [sent("one", 1, older=False), sent("two", 2, older=True)]
+
+        def send_during_the_second(method: str, number: int) -> Mischief:
+            if method == "REQ" and number == asked + 2:
+                relay.accepted.extend(meanwhile)
+            return Mischief.ACCEPT
+
+        relay.mischief = send_during_the_second
+        async with listening(inbox, clock, relay.url):
+            await inbox.wait_for(lambda: len(inbox.texts) == 3)
+        assert inbox.texts == ["before", "one", "two"]

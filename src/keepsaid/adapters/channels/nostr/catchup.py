@@ -85,8 +85,8 @@ class StoredEvents:
     async def read(self, is_new: Callable[[Event], bool]) -> None:
         """Subscribe, and read until a page holds nothing new, as a relay limits its pages as it likes.
 
-        At most 5,000 events are read. Times of wraps are made up: what is sent meanwhile may be in an older page, without
-        what was sent before it. Then all is asked for once more. Raises NostrDown and NostrRefused.
+        At most 5,000 events are read. Times of wraps are made up: what is sent meanwhile may be in an older page, and
+        what was sent before it not. Then all is asked for once more. Raises NostrDown and NostrRefused.
         """
         await self._socket.subscribe(self._name, {**self._query, "limit": _PAGE})
         page = await self._read_page(self._name)
