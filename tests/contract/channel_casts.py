@@ -106,7 +106,7 @@ def telegram_account(telegram: TelegramServer, inbox: MemoryInbox) -> TelegramAc
 class TelegramCast(TelegramPeople):
     """A bot of Telegram, by long polls."""
 
-    acts = FAILS
+    acts = upload_acts = FAILS
     secrets = (TOKEN.partition(":")[2],)
     provider = ProviderTraits(keeps=True)
 
@@ -120,7 +120,7 @@ class TelegramCast(TelegramPeople):
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         pace = SendingPace(self.clock, QUICK, QUICK)
-        self.channel: Channel = self._make(telegram_account(self.telegram, self.inbox), pace)
+        self.channel: Channel = self._make(telegram_account(self.telegram, self.inbox), pace, self.upload)
         return self
 
     def reply(self, text: str, number: int = 1) -> StoredReply:
@@ -130,8 +130,14 @@ class TelegramCast(TelegramPeople):
     def script(self, *acts: Mischief) -> None:
         self.telegram.mischief = one_after_the_other(*acts, method="sendMessage")
 
+    def script_upload(self, *acts: Mischief) -> None:
+        self.telegram.mischief = one_after_the_other(*acts, method="sendDocument")
+
     def sent(self) -> Sequence[str]:
         return [one.text for one in self.telegram.sent]
+
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        return [(one.file.name, one.file.content) for one in self.telegram.sent if one.file is not None]
 
     def close_place(self) -> None:
         self.telegram.gone[7] = BadRequestError(403, "Forbidden: bot was blocked by the user")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
+from functools import cached_property
 from types import TracebackType
 from typing import Protocol, Self
 
 from keepsaid.adapters.channels.pace import Rate
 from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import ReplyDraft, StoredReply
+from keepsaid.domain.turn_files import TurnFile
 from keepsaid.ports.channel import Channel
 from keepsaid.testing.providers.mischief import Mischief
 
@@ -39,6 +41,24 @@ class ProviderCast:
 
     channel: Channel
     server: ListeningProviderServer
+    upload_acts: Collection[Mischief] = ()
+
+    @cached_property
+    def uploads(self) -> dict[int, bytes]:
+        """The bytes of the files that go with replies, by number."""
+        return {}
+
+    async def upload(self, file: TurnFile) -> bytes | None:
+        """The bytes of a file that goes with a reply, as the channel reads them."""
+        return self.uploads.get(file.number)
+
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        """The files that arrived."""
+        return []
+
+    def script_upload(self, *acts: Mischief) -> None:
+        """What happens to the next uploads."""
+        raise NotImplementedError("the channel sends no files")
 
     def typed(self) -> int:
         """How often typing was shown; never, on media without it."""

@@ -11,6 +11,7 @@ from tests.contract.channel_casts import LISTENING, SENDING
 from keepsaid.testing.abilities_contract import AbilitiesContract, ConversationContract
 from keepsaid.testing.listening_contract import ListeningContract
 from keepsaid.testing.sending_contract import SendingContract
+from keepsaid.testing.uploads_contract import UploadsContract
 
 
 class TestSending(SendingContract):
@@ -33,6 +34,15 @@ class TestListening(ListeningContract):
 
 class TestAbilities(AbilitiesContract):
     """What each channel declares of replies."""
+
+    @pytest.fixture(params=SENDING)
+    async def sending(self, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+        async with SENDING[request.param]() as cast:
+            yield cast
+
+
+class TestUploads(UploadsContract):
+    """Files that go with replies, by each channel."""
 
     @pytest.fixture(params=SENDING)
     async def sending(self, request: pytest.FixtureRequest) -> AsyncIterator[Any]:

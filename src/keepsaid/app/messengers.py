@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from keepsaid.adapters.channels.pace import Rate, SendingPace
+from keepsaid.adapters.channels.uploads import UploadSource, no_uploads
 from keepsaid.config import Config
 from keepsaid.engine.lines import LineBoard
 from keepsaid.errors import ChannelError
@@ -44,6 +45,13 @@ class MessengerDeps:
     inbox: InboundSink
     files: FileView | None = None
 
+    @property
+    def uploads(self) -> UploadSource:
+        """What reads the files that go with replies."""
+        if (files := self.files) is None:
+            return no_uploads
+        return lambda file: files.turn_content(file.turn_id, file.number)
+
     def line(self, channel: str, account: str) -> LineKeeper:
         """What the state of an account's line is shown by."""
         return self.lines.keeper(channel, account) if self.lines is not None else NoLine()
@@ -72,7 +80,7 @@ def telegram_of(config: Config, deps: MessengerDeps) -> Messenger:
     line = TelegramLine(deps.clock, deps.line("telegram", number))
     account = TelegramAccount(TelegramApi(token, settings.api_url), number, deps.inbox)
     pace = SendingPace(deps.clock, _ACCOUNT, _CHAT, _GROUP, f"{CHAT}-")
-    channel = TelegramChannel(account, pace, drafts=settings.drafts)
+    channel = TelegramChannel(account, pace, deps.uploads, drafts=settings.drafts)
     if not settings.webhook_url:
         return Messenger(channel, TelegramPoll(account, line, takes_over=settings.takeover))
     key = secret_of(token)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 from keepsaid.domain.message import Lane, StoredMessage
+from keepsaid.domain.turn_files import TurnFile
 from keepsaid.values import frozen
 
 
@@ -62,11 +64,23 @@ class StoredReply:
     detail: str = ""
     doubts: int = 0
     tried_from: int = 0
+    files: tuple[TurnFile, ...] = ()
 
     @property
     def key(self) -> str:
         """The idempotency key."""
         return f"keepsaid-{self.id:x}"
+
+    def within(self, bytes_max: int) -> StoredReply:
+        """The reply with the files that its medium takes, of `bytes_max` bytes at most; its text names the others."""
+        left = [one for one in self.files if one.size > bytes_max]
+        if not left:
+            return self
+        why = "is too large to be sent here" if bytes_max else "cannot be sent here"
+        lines = "\n".join(f"[{one.described} {why}]" for one in left)
+        text = f"{self.draft.text}\n\n{lines}" if self.draft.text.strip() else lines
+        files = tuple(one for one in self.files if one.size <= bytes_max)
+        return replace(self, draft=replace(self.draft, text=text), files=files)
 
 
 @frozen

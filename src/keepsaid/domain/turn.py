@@ -228,7 +228,8 @@ class Outcome:
     `chosen` are the memories it was shown, `opened` those that the model asked to see, `effects` what its tools left.
     Messages that were commands (`obeyed`) are not part of the transcript; when one `begins_anew`, the lane's context
     ends before what the turn adds. `attached` says of messages, by id, what came with their words. `silent` is why the
-    agent gave no answer, "" if it gave one.
+    agent gave no answer, "" if it gave one. Files that its tools attached go with the reply if it `brings_files`: then
+    there is one without words, too.
     """
 
     reply: str
@@ -242,6 +243,7 @@ class Outcome:
     attached: tuple[tuple[int, str], ...] = ()
     opened: tuple[int, ...] = ()
     silent: str = ""
+    brings_files: bool = False
 
 
 @frozen

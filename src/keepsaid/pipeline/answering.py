@@ -26,9 +26,10 @@ from keepsaid.pipeline.prompt import attachments, attention, layers
 from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, Sources, assemble, measured, tools_of
 from keepsaid.pipeline.prompt.guard import Fitting, Guard, chosen, merge_retry_trace, recorded, shown_at, trace_of
 from keepsaid.pipeline.routing import RoutingRules
-from keepsaid.pipeline.tools import conversation, reactions, tasks
+from keepsaid.pipeline.tools import attaching, conversation, reactions, tasks
 from keepsaid.pipeline.turn import authorization, run
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
+from keepsaid.pipeline.turn.made_files import FileKeeper
 from keepsaid.ports import channel, memory_store, runtime
 from keepsaid.ports.model import AgentIdentity, Model, Tool
 from keepsaid.ports.store import Store
@@ -144,9 +145,12 @@ class Answering:
             self.agent.progress.tell(inbox.claimed.all_messages, channel.TurnProgress("tool", tool))
 
         gate = authorization.CallGate(trust.taint_in(trace), self.agent.asking(claimed) if self.agent.asking else None)
-        turn = run.TurnDeps(fitting, prompt, tools, self.settings.limits, delta, inbox, gate, offload, using, True)
+        keeper = FileKeeper(self.store, claimed.held)
+        beside = (inbox, gate, offload, using, True, keeper)
+        turn = run.TurnDeps(fitting, prompt, tools, self.settings.limits, delta, *beside)
         records = (ran := await run.run_turn(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=run.opened_in(records))
+        outcome = replace(outcome, brings_files=not ran.silent and attaching.is_attached_in(records))
         claimed, lasts_ms = inbox.claimed, self.settings.slots.expiry_ms
         slots = conversation.slots_in(records, claimed, lasts_ms) if ran.text else ()
         effects: tuple[Effect, ...] = (*matcher.effects, *slots)
@@ -237,7 +241,7 @@ class Answering:
         """Commit 4; returns the reply's id. Raises LeaseLost when another owner has the batch."""
         batch, now = claimed.batch, self.clock.now_ms()
         reply = None
-        if outcome.reply:
+        if outcome.reply or outcome.brings_files:
             url, reply_to = address(claimed.all_messages)
             text = attention.with_late_notice(outcome.reply, claimed, self._stale_ms(claimed), now)
             reply = ReplyDraft(self.ids.next(), text, url=url, reply_to=reply_to)

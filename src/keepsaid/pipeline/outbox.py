@@ -15,7 +15,7 @@ from keepsaid.domain.commits import Doubt, Resend, Settle, TakeReplies
 from keepsaid.domain.reply import Delivered, Sending, SendLimits, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ConfirmPart, KeepParts
 from keepsaid.errors import StoreBroken, StoreError
-from keepsaid.ports.channel import MAY_SEND, Channel, PartedChannel
+from keepsaid.ports.channel import MAY_SEND, Channel, PartedChannel, abilities_of
 from keepsaid.ports.runtime import Clock, Standing, point
 from keepsaid.ports.store import Store
 
@@ -172,6 +172,7 @@ class OutboxSender:
     async def _try(self, reply: StoredReply) -> SendResult:
         if (channel := self.channels.get(reply.lane.channel)) is None:
             return SendResult(Delivered.REFUSED, f"the channel {reply.lane.channel!r} is not set up any more")
+        reply = reply.within(abilities_of(channel).uploads)
         try:
             if isinstance(channel, PartedChannel):
                 return await self._send_parts(channel, reply)

@@ -92,7 +92,8 @@ class ChannelAbilities:
     infinity for ever. `findable` says that the channel can look whether a message arrived before it sends it again. One
     message holds `chars_max` in `unit`, 0 for any length. Typing has to be shown again after `typing_s` seconds, 0
     where it is not shown. `streams` says that an unfinished answer can be shown, `edits` that people's edits arrive as
-    such, `files` that files are fetched, `reactions` that emoji arrive and can be given.
+    such, `files` that files are fetched, `uploads` how many bytes a file may have that goes with a reply, 0 where none
+    does; `reactions` that emoji arrive and can be given.
     """
 
     keyed_s: float = 0.0
@@ -104,6 +105,7 @@ class ChannelAbilities:
     edits: bool = False
     files: bool = False
     reactions: bool = False
+    uploads: int = 0
 
     def size_of(self, text: str) -> int:
         """The size of a text in the unit of the medium."""

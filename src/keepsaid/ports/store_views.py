@@ -13,6 +13,7 @@ from keepsaid.domain.pairing import Pairing, PairingState
 from keepsaid.domain.schedule import RunOutput, Schedule, ScheduleRun
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.turn import ClaimedBatch, Lease
+from keepsaid.domain.turn_files import PlacedTurnFile, TurnFile
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
 from keepsaid.domain.visibility import Identity
 from keepsaid.ports.runtime import Hint
@@ -304,6 +305,15 @@ class FileView(Protocol):
 
     async def payload(self, channel: str, account: str, provider_id: str) -> bytes | None:
         """The payload of the newest message with an id of its medium, as it came; None without one."""
+
+    async def turn_file(self, turn_id: int, number: int) -> PlacedTurnFile | None:
+        """A file that a turn made or sends, and the lane of the turn."""
+
+    async def attached(self, turn_ids: Sequence[int]) -> Sequence[TurnFile]:
+        """The files that go with the replies of some turns, in order."""
+
+    async def turn_content(self, turn_id: int, number: int) -> bytes | None:
+        """The bytes of a file of a turn; None if it is not kept any more."""
 
 
 class JournalView(Protocol):

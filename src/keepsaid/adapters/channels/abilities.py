@@ -8,9 +8,18 @@ from typing import Final
 from keepsaid.ports.channel import ChannelAbilities
 
 TELEGRAM: Final = ChannelAbilities(
-    chars_max=4_096, unit="utf16", typing_s=4.0, streams=True, edits=True, files=True, reactions=True
+    chars_max=4_096,
+    unit="utf16",
+    typing_s=4.0,
+    streams=True,
+    edits=True,
+    files=True,
+    reactions=True,
+    uploads=50_000_000,
 )
-"""Bot API: 4,096 units of a text; an action of a chat is shown for five seconds; nothing can be read back."""
+"""Bot API: 4,096 units of a text; files of 50 MB; an action of a chat is shown for five seconds; nothing can be read
+back.
+"""
 
 DISCORD: Final = ChannelAbilities(
     keyed_s=120.0, findable=True, chars_max=2_000, unit="utf16", typing_s=8.0, edits=True, files=True, reactions=True

@@ -24,6 +24,8 @@ from keepsaid.adapters.channels.telegram_api import (
 from keepsaid.adapters.channels.telegram_line import TelegramAccount
 from keepsaid.adapters.channels.telegram_reactions import set_reaction
 from keepsaid.adapters.channels.telegram_updates import CHAT, IN_CHAT
+from keepsaid.adapters.channels.telegram_uploads import FILE, field_of, file_body, instead_of, parameters_of, plainer
+from keepsaid.adapters.channels.uploads import GONE, UploadSource, no_uploads, upload_of
 from keepsaid.domain.message import Attachment, Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
@@ -59,7 +61,7 @@ _INLINE_CHARS_MAX = 4_096
 
 
 class TelegramChannel:
-    """Sends by one bot; `drafts` says whether an answer is shown while it is written."""
+    """Sends by one bot; `drafts` says whether an answer is shown while it is written, `uploads` reads files."""
 
     name = NAME
     sending = Sending.PUSH
@@ -67,11 +69,14 @@ class TelegramChannel:
 
     typing_ms = int(TELEGRAM.typing_s * 1_000)
 
-    def __init__(self, bot: TelegramAccount, pace: SendingPace, *, drafts: bool = True) -> None:
+    def __init__(
+        self, bot: TelegramAccount, pace: SendingPace, uploads: UploadSource = no_uploads, *, drafts: bool = True
+    ) -> None:
         self._api = bot.api
         self._bot = bot
         self._drafts = drafts
         self._pace = pace
+        self._uploads = uploads
         self.account = bot.id
 
     async def send(self, reply: StoredReply) -> SendResult:
@@ -79,7 +84,7 @@ class TelegramChannel:
         return await send_parts(self, reply)
 
     async def split(self, reply: StoredReply) -> Sequence[str]:
-        """Each part as the parameters of `sendMessage`, in JSON."""
+        """Each part as the parameters of `sendMessage`, in JSON; that of a file names it, and how it is sent."""
         if len(reply.draft.text) > _INLINE_CHARS_MAX:
             return await asyncio.to_thread(parts_of, reply)
         return parts_of(reply)
@@ -93,7 +98,7 @@ class TelegramChannel:
             return SendResult(Delivered.RETRY, "the rate limit is reached", retry_after_ms=held_ms, outage=True)
         message = self._moved(json.loads(part.body))
         try:
-            return await self._sent(_marked(message) if part.possible_duplicate else message)
+            return await self._sent(reply, _marked(message) if part.possible_duplicate else message)
         except TelegramUnreachable as error:
             return unreachable(error)
         except TelegramRefused as error:
@@ -146,24 +151,33 @@ class TelegramChannel:
     async def close(self) -> None:
         await self._api.close()
 
-    async def _sent(self, message: dict[str, object]) -> SendResult:
-        """Send a message: to the chat that its group has become, and without styles where Telegram refuses them."""
+    async def _sent(self, reply: StoredReply, message: dict[str, object]) -> SendResult:
+        """Send a message: to the chat that its group has become, and plainer where Telegram refuses how it is made."""
         detail = ""
         while True:
             try:
-                made = await self._api.call("sendMessage", message)
+                made = await self._post(reply, message)
             except TelegramRefused as error:
                 chat, now = message["chat_id"], error.migrated_to
                 if now is not None and isinstance(chat, int) and chat != now:
                     await self._follow(chat, now)
                     message, detail = {**message, "chat_id": now}, "the group has become a supergroup"
-                elif error.code == 400 and "entit" in error.what.lower() and message.pop("entities", None):
-                    detail = f"sent without styles: {error}"
+                elif (other := plainer(message, error)) is not None:
+                    message, detail = other
                 else:
                     raise
             else:
                 number = made.get("message_id") if isinstance(made, dict) else None
                 return SendResult(Delivered.CONFIRMED, detail, self._named(message["chat_id"], number))
+
+    async def _post(self, reply: StoredReply, message: Mapping[str, object]) -> object:
+        """Send a text, or a file; words in its place once it is not kept any more."""
+        if FILE not in message:
+            return await self._api.call("sendMessage", message)
+        if (file := await upload_of(self._uploads, reply, message[FILE])) is None:
+            return await self._api.call("sendMessage", instead_of(message, GONE))
+        method = str(message["method"])
+        return await self._api.upload(method, parameters_of(message), field_of(method), file)
 
     async def _follow(self, chat: int, now: int) -> None:
         try:
@@ -198,6 +212,7 @@ def parts_of(reply: StoredReply) -> Sequence[str]:
             answered = _numbered(reply.draft.reply_to.rpartition(IN_CHAT)[2])
             message["reply_parameters"] = {"message_id": answered, "allow_sending_without_reply": True}
         bodies.append(json.dumps(message))
+    bodies += [json.dumps(file_body(place, file)) for file in reply.files]
     return bodies or [json.dumps({**place, "text": "(no words)"})]
 
 
@@ -251,6 +266,8 @@ def _entities(part: StyledText) -> list[dict[str, object]]:
 
 def _marked(message: dict[str, object]) -> dict[str, object]:
     """A message that says it may be a repeat."""
+    if FILE in message:
+        return {**message, "caption": _REPEATED}
     entities = message.get("entities")
     moved = [
         {**entity, "offset": entity["offset"] + len(_REPEATED)}

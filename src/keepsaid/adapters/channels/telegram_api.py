@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import AsyncGenerator, Mapping
@@ -11,6 +12,7 @@ from urllib.parse import quote
 from keepsaid.adapters.channels.downloads import FileDownloads
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
 from keepsaid.adapters.channels.sending import SendTrace
+from keepsaid.adapters.channels.uploads import UPLOAD_S, FormBody, Upload, form_of
 from keepsaid.domain.reply import Delivered, SendResult
 from keepsaid.errors import FileRefused, FileUnavailable
 from keepsaid.text.normal import cut, normalise
@@ -65,9 +67,20 @@ class TelegramApi:
 
     async def call(self, method: str, parameters: Mapping[str, object], timeout_s: float = 20.0) -> object:
         """Call a method; returns its result. Raises TelegramRefused and TelegramUnreachable."""
+        body = FormBody(json.dumps(parameters).encode("ascii"), "application/json")
+        return await self._call(method, body, timeout_s)
+
+    async def upload(self, method: str, parameters: Mapping[str, object], field: str, file: Upload) -> object:
+        """Call a method that takes a file in a field; returns its result. Raises what `call` does."""
+        fields = {name: one if isinstance(one, str) else json.dumps(one) for name, one in parameters.items()}
+        return await self._call(method, await asyncio.to_thread(form_of, fields, {field: file}), UPLOAD_S)
+
+    async def _call(self, method: str, body: FormBody, timeout_s: float) -> object:
         attempt = SendTrace()
+        headers = {"Content-Type": body.kind, "User-Agent": "keepsaid"}
+        request = HttpCall("POST", f"{self._url}/bot{self._token}/{method}", body.content, headers, timeout_s)
         try:
-            answer = await self._http.call(self._request(method, parameters, timeout_s), attempt)
+            answer = await self._http.call(request, attempt)
         except HTTP_ERRORS as error:
             what = f"{type(error).__name__}: {error}".replace(self._token, "TOKEN")
             raise TelegramUnreachable(what, sent=attempt.is_sent) from None
@@ -93,11 +106,6 @@ class TelegramApi:
     async def close(self) -> None:
         await self._http.close()
         await self._files.close()
-
-    def _request(self, method: str, parameters: Mapping[str, object], timeout_s: float) -> HttpCall:
-        headers = {"Content-Type": "application/json", "User-Agent": "keepsaid"}
-        content = json.dumps(parameters).encode("ascii")
-        return HttpCall("POST", f"{self._url}/bot{self._token}/{method}", content, headers, timeout_s)
 
 
 def _result_of(status: int, body: bytes) -> object:

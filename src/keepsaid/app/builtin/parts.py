@@ -20,6 +20,7 @@ from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.extensions.discovery import ExtensionSource, FoundExtension
 from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
 from keepsaid.extensions.provided import RuntimeExtensionContext
+from keepsaid.pipeline.tools.attaching import attach_file
 from keepsaid.pipeline.tools.files import read_file
 from keepsaid.ports import channel, model
 from keepsaid.ports.runtime import Clock
@@ -123,7 +124,7 @@ class _Messenger:
     name: str
 
     async def initialize(self, context: BuiltInContext) -> None:
-        self._files = context.parts.files if context.parts.config.files.fetch else None
+        self._files, self._fetches = context.parts.files, context.parts.config.files.fetch
         deps = MessengerDeps(context.parts.clock, context.parts.lines, context.inbox, context.parts.files)
         self._made = MESSENGERS[self.name](context.parts.config, deps)
 
@@ -135,9 +136,12 @@ class _Messenger:
 
     def tools(self, claimed: ClaimedBatch) -> Sequence[model.Tool]:
         """What the agent can do with what came on this channel: the same in all its turns there."""
-        if self._files is None or claimed.batch.lane.channel != self.name:
+        made, files = self._made.channel, self._files
+        if files is None or claimed.batch.lane.channel != self.name:
             return ()
-        return (read_file(claimed, self._files),) if isinstance(self._made.channel, channel.FileChannel) else ()
+        reading = (read_file(claimed, files),) if self._fetches and isinstance(made, channel.FileChannel) else ()
+        uploads = channel.abilities_of(made).uploads
+        return (*reading, attach_file(claimed, files, uploads)) if uploads else reading
 
     async def listen(self, inbox: channel.InboundSink) -> None:
         await self._made.listener.listen(inbox)

@@ -17,9 +17,10 @@ from keepsaid.domain.message import StoredMessage, Trust, Trusted
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall, answered_calls
 from keepsaid.domain.turn import ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
-from keepsaid.pipeline.tools import reactions
+from keepsaid.pipeline.tools import attaching, reactions
 from keepsaid.pipeline.tools.conversation import silence_in, without_silence
 from keepsaid.pipeline.turn import authorization
+from keepsaid.pipeline.turn.made_files import FileKeeper, files_in
 from keepsaid.ports import runtime, store_views
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 from keepsaid.ports.store_views import Operations
@@ -210,7 +211,7 @@ class TurnDeps:
     """What a turn works with: `inbox` has what joins it, where anything may; `offload` runs what reads long texts.
 
     `using` gets the name of each tool as it begins, and an empty one when the tools of a step have returned. An empty
-    answer ends a turn that `may_be_silent`; in every other it is an error.
+    answer ends a turn that `may_be_silent`; in every other it is an error. `files` keeps what tools make.
     """
 
     model: Model
@@ -223,6 +224,7 @@ class TurnDeps:
     offload: runtime.Offload = runtime.inline
     using: Callable[[str], None] = ignore_tool
     may_be_silent: bool = False
+    files: FileKeeper | None = None
 
 
 NO_ANSWER = "the model gave no answer"
@@ -255,7 +257,7 @@ async def run_turn(turn: TurnDeps, steps: StepLog) -> Ran:
             exchange += joined
         answer = await _ask(turn, steps, tuple(exchange))
         if not answer.calls and not answer.text.strip():
-            why = reactions.reason_in(exchange) or NO_ANSWER
+            why = "" if attaching.is_attached_in(exchange) else reactions.reason_in(exchange) or NO_ANSWER
             return Ran("", tuple(exchange), answer.model, tuple(waiting), why)
         exchange.append(Record(Role.ASSISTANT, answer.text, answer.calls, trust=turn.gate.taint.trust))
         if not answer.calls:
@@ -333,6 +335,7 @@ async def _result(turn: TurnDeps, steps: StepLog, tool: Tool | None, call: ToolC
     """The output of a call: a step whatever its result, so that a retry counts the same."""
     refusal = None if steps.replaying or tool is None else await turn.gate.refusal(tool, call)
     chars_max = min(turn.limits.tool_chars_max, tool.chars_max if tool else turn.limits.tool_chars_max)
+    n = steps.next
 
     async def make(begun: Begun) -> tuple[Json, Usage]:
         await begun()
@@ -341,6 +344,7 @@ async def _result(turn: TurnDeps, steps: StepLog, tool: Tool | None, call: ToolC
         said = await call_tool(tool, call.arguments) if tool else f"error: there is no tool {call.name!r}"
         beginning = said[: _READ_FOR_EACH * chars_max + 1]  # longer than `chars_max`, too, where the output is
         fitting = cut(await turn.offload(len(said), partial(normalise, beginning)), chars_max)
+        fitting += await files_in(turn.files, n, said)
         return _output(fitting, said, tool, turn.gate.taint.trust), Usage()
 
     repeatable = refusal is not None or (tool is not None and tool.kind in REPEATABLE)

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, unquote
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
+from keepsaid.testing.providers.forms import UploadedFile, is_form, read_form
 from keepsaid.testing.providers.kept_files import KeptFiles
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
 from keepsaid.testing.providers.telegram_posts import HookPoster
@@ -29,8 +30,10 @@ BOT = "scripted_bot"
 
 _DATE = 1_700_000_000
 _UNITS_MAX, _ENTITIES_MAX, _UPDATES_MAX = 4_096, 100, 100
-_FILE_BYTES_MAX = 20_000_000
-_TEXTS = ("text", "action", "url", "secret_token", "parse_mode", "file_id")
+_FILE_BYTES_MAX, _UPLOAD_BYTES_MAX = 20_000_000, 50_000_000
+_UPLOADS = ("sendPhoto", "sendDocument", "sendVoice", "sendAudio", "sendVideo", "sendAnimation")
+_PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"RIFF")
+_TEXTS = ("text", "caption", "action", "url", "secret_token", "parse_mode", "file_id")
 """Parameters that are plain text in a form, where all others are JSON."""
 
 
@@ -45,18 +48,21 @@ class BadRequestError(Exception):
 
 @frozen
 class SentMessage:
-    """A message that the bot was let send; `number` is its id."""
+    """A message that the bot was let send; `number` is its id, `file` what it brought, sent by `method`."""
 
     number: int
     chat: int
     text: str
     parameters: Mapping[str, Any]
+    file: UploadedFile | None = None
+    method: str = "sendMessage"
 
 
 class TelegramServer(ListeningServer):
     """The Bot API on a loopback port for one bot; an async context manager.
 
-    `mischief` decides what goes wrong; `gone` maps chats to what is said of sending there; while `rival` is set,
+    `mischief` decides what goes wrong; `gone` maps chats to what is said of sending there, `refused_methods`
+    methods that take files to what is said of them; while `rival` is set,
     another program polls. `posts` does what a webhook does, once the bot or another program has set one. Every request
     is counted in `calls`, by method.
     """
@@ -71,6 +77,7 @@ class TelegramServer(ListeningServer):
         self.menu: list[dict[str, str]] = []
         self.calls: dict[str, int] = {}
         self.gone: dict[int, BadRequestError] = {}
+        self.refused_methods: dict[str, BadRequestError] = {}
         self.reactions = TelegramReactions()
         self.rival = False
         self.files = KeptFiles()
@@ -193,9 +200,7 @@ class TelegramServer(ListeningServer):
                 may = {"can_join_groups": True, "can_read_all_group_messages": False, "supports_inline_queries": False}
                 return {**self._bot(), **may, "has_topics_enabled": False}
             case "getWebhookInfo":
-                failed = {"last_error_date": _DATE, "last_error_message": self.posts.error} if self.posts.error else {}
-                about = {"url": self.posts.url, "has_custom_certificate": False}
-                return {**about, "pending_update_count": len(self._updates), **failed}
+                return self._hook()
             case "setWebhook" | "deleteWebhook":
                 self.posts.set(given)
                 return True
@@ -212,7 +217,12 @@ class TelegramServer(ListeningServer):
                 return self._file(str(given.get("file_id")))
             case "getMyCommands" | "setMyCommands":
                 return self._commands(method, given)
-        raise BadRequestError(404, "Not Found")
+        return self._take_file(method, given)
+
+    def _hook(self) -> dict[str, Any]:
+        failed = {"last_error_date": _DATE, "last_error_message": self.posts.error} if self.posts.error else {}
+        about = {"url": self.posts.url, "has_custom_certificate": False}
+        return {**about, "pending_update_count": len(self._updates), **failed}
 
     def _commands(self, method: str, given: Mapping[str, Any]) -> Any:
         if method == "getMyCommands":
@@ -272,10 +282,35 @@ class TelegramServer(ListeningServer):
         if chat in self.gone:
             raise self.gone[chat]
         _check(text, given.get("entities", []))
+        return self._made(SentMessage(self._next(chat), chat, str(text), dict(given))) | {"text": text}
+
+    def _take_file(self, method: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Take an upload as the real one does: none without bytes, none too large, and no picture that is none."""
+        if method not in _UPLOADS:
+            raise BadRequestError(404, "Not Found")
+        chat, file = given.get("chat_id"), given.get(method.removeprefix("send").lower())
+        if not isinstance(chat, int):
+            raise BadRequestError(400, "Bad Request: chat not found")
+        if (refusal := self.refused_methods.get(method) or self.gone.get(chat)) is not None:
+            raise refusal
+        if not isinstance(file, UploadedFile) or not file.content:
+            raise BadRequestError(400, "Bad Request: file must be non-empty")
+        if len(file.content) > _UPLOAD_BYTES_MAX:
+            raise BadRequestError(413, "Request Entity Too Large")
+        if method == "sendPhoto" and not file.content.startswith(_PICTURES):
+            raise BadRequestError(400, "Bad Request: IMAGE_PROCESS_FAILED")
+        caption, plain = str(given.get("caption", "")), {name: one for name, one in given.items() if one is not file}
+        return self._made(SentMessage(self._next(chat), chat, caption, plain, file, method)) | {"caption": caption}
+
+    def _next(self, chat: int) -> int:
         self._number += 1
         self.reactions.messages.add((chat, self._number))
-        self.sent.append(SentMessage(self._number, chat, str(text), dict(given)))
-        made = {"message_id": self._number, "from": self._bot(), "chat": _chat(chat), "date": _DATE, "text": text}
+        return self._number
+
+    def _made(self, message: SentMessage) -> dict[str, Any]:
+        self.sent.append(message)
+        given, chat = message.parameters, message.chat
+        made = {"message_id": message.number, "from": self._bot(), "chat": _chat(chat), "date": _DATE}
         topic = given.get("message_thread_id")
         made |= {} if topic is None else {"message_thread_id": topic, "is_topic_message": True}
         return made | ({"entities": given["entities"]} if given.get("entities") else {})
@@ -287,9 +322,13 @@ class TelegramServer(ListeningServer):
 
 def _parameters_of(request: HttpRequest) -> dict[str, Any]:
     """The parameters of a request, which are JSON or a form; raises BadHttpError for what is neither."""
+    if is_form(request):
+        form = read_form(request)
+        fields = {name: value if name in _TEXTS else json.loads(value) for name, value in form.fields.items()}
+        return {**fields, **form.files}
     if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
-        form = parse_qsl(request.body.decode(), keep_blank_values=True)
-        return {name: value if name in _TEXTS else json.loads(value) for name, value in form}
+        pairs = parse_qsl(request.body.decode(), keep_blank_values=True)
+        return {name: value if name in _TEXTS else json.loads(value) for name, value in pairs}
     try:
         return dict(json.loads(request.body or b"{}"))
     except ValueError as error:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from keepsaid.adapters.sql.operations import rows
-from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, column, every, load, one, reads, run, scalar
+from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, run, scalar
 from keepsaid.adapters.sql.tombstones import seal
 from keepsaid.domain.fetching import (
     FileJob,
@@ -138,13 +138,3 @@ def payload(db: SqlSession, channel: str, account: str, provider_id: str) -> byt
 def _file(row: Row) -> StoredFile:
     message_id, n, name, kind, size, state, *why = row
     return StoredFile(message_id, n, name, kind, size, FileState(state), *why)
-
-
-class SqlFiles(SqlView):
-    """Reads files."""
-
-    next_due = reads(next_due)
-    of_messages = reads(of_messages)
-    placed = reads(placed)
-    content = reads(content)
-    payload = reads(payload)

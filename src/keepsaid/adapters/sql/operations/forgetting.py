@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from keepsaid.adapters.sql.operations import collection, files, journal, outbox, reply_parts, routing, schedules, tasks
+from keepsaid.adapters.sql.operations import collection, journal, outbox, reply_parts, routing, schedules, tasks
+from keepsaid.adapters.sql.operations import files as kept
 from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, post_each, run, scalar
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import commits, event, ids, learning, memory, personality, relay
@@ -95,7 +96,7 @@ _FROM_REPLY = {"pending": "refuse", "unknown": "bury"}
 _UNSETTLED = ("queued", "leased")
 UNDOABLE: tuple[str, ...] = ("message", "redaction", "transcript", "turn", "step", "trace", "injection", "feedback")
 UNDOABLE += ("finding", "task", "schedule", "schedule_run", "placed", "personality", "note", "tombstone", "file")
-UNDOABLE += ("file_piece",)
+UNDOABLE += ("file_piece", "turn_file", "turn_file_piece")
 """Tables whose rows are put back when a forgetting is undone."""
 
 _TARGETS = {"memory": "memories", "message": "messages", "turn": "turns", "trace": "traces", "word": "words"}
@@ -269,7 +270,7 @@ def _message(db: SqlSession, message_id: int, piece: _Piece) -> bool:
     piece.counts["messages"] += run(db, SQL["empty_message"], (message_id, piece.at))
     db.post(SQL["forget_marks"], (message_id,))
     db.post(SQL["forget_placing"], (message_id,))
-    files.forget(db, message_id)
+    kept.forget(db, message_id)
     name = f"message:{message_id}"
     piece.empty(db, every(db, SQL["positions_of"], (name,)))
     if (place := one(db, SQL["place"], (message_id,))) is None:
@@ -296,6 +297,7 @@ def _turn(db: SqlSession, turn_id: int, piece: _Piece) -> bool:
         return False
     _replies(db, notices, None, piece)
     db.post(SQL["empty_turn"], (turn_id,))
+    outbox.forget_files(db, turn_id)
     piece.counts["staged"] += outbox.forget_staged(db, turn_id)
     db.post(SQL["empty_question"], (turn_id, piece.at))
     piece.empty(db, every(db, SQL["positions_of_turn"], (turn_id,)))

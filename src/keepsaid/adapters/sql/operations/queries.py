@@ -16,6 +16,7 @@ from keepsaid.adapters.sql.operations import (
     reply_parts,
     routing,
     tasks,
+    turn_files,
     turns,
     views,
 )
@@ -24,7 +25,7 @@ from keepsaid.adapters.sql.operations import schedules as schedule_commits
 from keepsaid.adapters.sql.operations import sessions as lane_sessions
 from keepsaid.adapters.sql.operations.forgetting_reach import SqlForgettings, SqlReach
 from keepsaid.adapters.sql.operations.intake import MessageInserter
-from keepsaid.adapters.sql.operations.work_views import SqlSchedules, SqlTasks
+from keepsaid.adapters.sql.operations.work_views import SqlFiles, SqlSchedules, SqlTasks
 from keepsaid.adapters.sql.query import ApplyOne, CommitTable, SqlReaders, SqlSession, SqlView, emptied, reads
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import (
@@ -35,6 +36,7 @@ from keepsaid.domain import (
     fetching,
     forgetting,
     line,
+    making,
     process,
     relay,
     scheduling,
@@ -77,6 +79,8 @@ _COMMITS: Mapping[type, ApplyOne] = {
     fetching.KeepFile: files.keep,
     fetching.LeaveFile: files.leave,
     fetching.PutOffFile: files.put_off,
+    making.KeepTurnPiece: turn_files.keep_piece,
+    making.KeepTurnFile: turn_files.keep,
     compaction.Summarise: lane_sessions.summarise,
     compaction.CutContext: lane_sessions.cut,
     compaction.SummaryFailed: lane_sessions.summary_failed,
@@ -166,7 +170,7 @@ class SqlLanes(SqlView):
         self.journal = journal.SqlJournal(readers, self._committed)
         self.schedules = SqlSchedules(readers)
         self.pairings = pairing.SqlPairings(readers)
-        self.files = files.SqlFiles(readers)
+        self.files = SqlFiles(readers)
 
     # BufferView, MarksView
     due = reads(views.due)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from keepsaid.adapters.sql.operations.queries import SqlLanes
 from keepsaid.adapters.sql.query import SqlReaders, T
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
-from keepsaid.domain import commits, event, fetching, process, session, task
+from keepsaid.domain import commits, event, fetching, making, process, session, task
 from keepsaid.errors import StoreError
 from keepsaid.ports.store_views import Operations
 
@@ -15,7 +15,7 @@ _QUIET = frozenset[type]((
     commits.BeginPruning, commits.EpisodesKept, commits.Prune, commits.Renew, commits.StepEnd, commits.StepStart,
     commits.TakeReplies, event.Distribute, event.SettleDeliveries, event.Subscribe, event.TakeDeliveries,
     fetching.KeepPiece, fetching.PutOffFile, fetching.TakeFiles, process.Beat, process.Note, session.ClaimCollection,
-    task.RenewTask, task.ResultsKept, task.TellStatus,
+    task.RenewTask, task.ResultsKept, task.TellStatus, making.KeepTurnFile, making.KeepTurnPiece,
 ))  # fmt: skip
 """Types of commits that never write events."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.operations import outbox, routing, rows
+from keepsaid.adapters.sql.operations import files, outbox, routing, rows, turn_files
 from keepsaid.adapters.sql.operations.rows import TASKS, task_of, task_or_none, tasks_of
 from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, as_json, column, every, load, one, only, reads, scalar
 from keepsaid.domain import effects, relay, route, timing
@@ -168,3 +168,16 @@ class SqlTasks(SqlView):
     list_ended_tasks = reads(_list_ended_tasks)
     list_unreported_tasks = reads(_list_unreported_tasks)
     results = reads(_results)
+
+
+class SqlFiles(SqlView):
+    """Reads files: those that came with messages, and those of turns."""
+
+    next_due = reads(files.next_due)
+    of_messages = reads(files.of_messages)
+    placed = reads(files.placed)
+    content = reads(files.content)
+    payload = reads(files.payload)
+    turn_file = reads(turn_files.placed)
+    attached = reads(turn_files.attached)
+    turn_content = reads(turn_files.content)
