@@ -41,6 +41,10 @@ class TestFile(suite.FileContract):
     """What came with messages."""
 
 
+class TestTurnFile(suite.TurnFileContract):
+    """What turns make and send."""
+
+
 class TestLateEdit(suite.LateEditContract):
     """What was settled before it was edited."""
 

@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.http_cast import Site, site
+from tests.unit.http_cast import BASE, Site, site
 from tests.unit.test_files import home, words_of
+from tests.unit.test_mcp import COMMAND
 from tests.unit.test_telegram import texts, until
 
+from keepsaid.adapters.tools.mcp import McpServer
+from keepsaid.app.channels import accept, query_server
+from keepsaid.config import Home, load
 from keepsaid.domain.ids import show
 from keepsaid.testing.model_script import Call, Say, Script
 from keepsaid.testing.model_server import ModelServer
@@ -189,3 +193,29 @@ async def test_the_files_of_a_forgotten_turn_are_gone(tmp_path: Path) -> None:
         telegram.say(f"/forget {show('message', message_id)} yes")
         await until(at, "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM turn_file)")
         assert at.rows("SELECT count(*) FROM turn_file_piece") == [(0,)]
+
+
+async def test_what_a_tool_makes_is_kept_and_sent(tmp_path: Path) -> None:
+    """A picture of a server of tools: the agent attaches it by its handle, and reads the text that came with it."""
+    tools = {"mcp": {"desk": {"command": COMMAND, "allow": ["draw"]}}}
+    async with TelegramServer() as telegram, ModelServer() as model:
+        given = {**home(telegram, model), "tools": tools}
+        config, _ = load(Home.at(tmp_path).config_file, {**BASE, **given})
+        accept(Home.at(tmp_path), await query_server(Home.at(tmp_path), config, "desk"))
+        async with site(tmp_path, **given) as at:
+            [server] = at.instance.toolbox.sources
+            assert isinstance(server, McpServer)
+            await server.there.wait()
+            model.script = Script(Call("desk__draw", {"pixels": 4}), Say("a drawing"))
+            telegram.say("draw")
+            await telegram.wait_for(lambda: texts(telegram) == ["a drawing"])
+            drawn, steps = (line.rpartition(" ")[2].rstrip("]") for line in result_of(model).splitlines()[-2:])
+            assert "[1.png (image/png, 12 bytes), kept as trn_" in result_of(model)
+            model.script = Script(
+                Call("read_file", {"file": steps}), Call("attach_file", {"file": drawn}), Say("here it is")
+            )
+            telegram.say("send it")
+            await telegram.wait_for(lambda: len(telegram.sent) == 3)
+            assert files_of(telegram) == [("sendPhoto", "1.png", PNG[:8] + bytes(4))]
+            read = [str(one["content"]) for one in model.requests[-1].messages if one["role"] == "tool"]
+            assert any("with a pen" in text for text in read)

@@ -29,6 +29,7 @@ from keepsaid.config.services import McpServerConfig, ToolsConfig
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.turn import ModelAnswer, ToolClass
+from keepsaid.domain.turn_files import WithFiles
 from keepsaid.errors import ToolError
 from keepsaid.ports.model import Delta, ModelRequest, Served, Tool
 from keepsaid.testing.clock import VirtualClock
@@ -234,3 +235,15 @@ async def test_a_turn_uses_it_and_what_it_brought_is_from_outside(tmp_path: Path
         trusts = db.execute("SELECT text, trust FROM memory ORDER BY id").fetchall()
     assert ("add", "owner") in trusts
     assert ("It says 7", "external") in trusts
+
+
+async def test_pictures_and_files_come_as_files() -> None:
+    """Each with its bytes, its type and a name; what cannot be read is named alone."""
+    server = McpServer("desk", config(allow=["draw"]), SystemClock(), All())
+    async with kept(server) as tools:
+        drawn = await tools["desk__draw"].run({"pixels": 4})
+        assert isinstance(drawn, WithFiles)
+        assert drawn == "drawn\n[image, 10 characters, not shown]"
+        assert drawn.trust is Trust.EXTERNAL
+        assert [(one.name, one.kind) for one in drawn.files] == [("1.png", "image/png"), ("how to.txt", "")]
+        assert [len(one) for one in drawn.files] == [12, 10]

@@ -7,13 +7,16 @@ import json
 import logging
 import os
 import re
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from functools import partial
+from mimetypes import guess_extension
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
 
@@ -22,6 +25,7 @@ from keepsaid.config.services import McpServerConfig
 from keepsaid.domain.message import SERVES
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.trust import Described, ToolStanding, standing_of
+from keepsaid.domain.turn_files import MadeFile, WithFiles
 from keepsaid.errors import HomeError, ToolError, installation
 from keepsaid.ports.model import Acceptance, Served, Tool
 from keepsaid.ports.runtime import Clock
@@ -308,12 +312,13 @@ class McpServer:
                 self._leave()
                 self._lost.set()
             raise ToolError(_describe_error(error)) from error
-        told = "\n".join(map(_text_of, result.content))
+        made = await asyncio.to_thread(_files_in, result.content)
+        told = "\n".join(_text_of(one) for n, one in enumerate(result.content) if n not in made)
         if not result.content and result.structured_content is not None:
             told = json.dumps(result.structured_content, ensure_ascii=False)
         if result.is_error:
             raise ToolError(told or "it failed and does not say why")
-        return told
+        return WithFiles(told, self._config.output, [*made.values()]) if made else told
 
 
 def _opened(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
@@ -321,12 +326,38 @@ def _opened(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
 
 
 def _text_of(content: Any) -> str:
-    """A part of a result as text; what is none is named."""
-    text = getattr(content, "text", None)
-    if isinstance(text, str):
+    """A part of a result as text, or its kind and size."""
+    inside = getattr(content, "resource", content)
+    if isinstance(text := getattr(inside, "text", None), str):
         return text
-    size = len(getattr(content, "data", "") or "")
+    size = len(_base64_of(inside))
     return f"[{content.type}, {size:,} characters, not shown]"
+
+
+def _base64_of(content: Any) -> str:
+    data = getattr(content, "data", None) or getattr(content, "blob", None)
+    return data if isinstance(data, str) else ""
+
+
+def _files_in(contents: Sequence[Any]) -> dict[int, MadeFile]:
+    """The pictures, recordings and files of a result, by their places in it; without those that cannot be read."""
+    made = dict[int, MadeFile]()
+    for n, one in enumerate(contents):
+        inside = getattr(one, "resource", one)
+        try:
+            content = b64decode(_base64_of(inside), validate=True)
+        except ValueError:
+            continue
+        kind = str(getattr(inside, "mime_type", None) or "")
+        if content:
+            made[n] = MadeFile(_name_of(inside, kind, len(made) + 1), kind, content)
+    return made
+
+
+def _name_of(content: Any, kind: str, number: int) -> str:
+    """The last part of its address, or a number with the ending of its type."""
+    named = urlsplit(str(getattr(content, "uri", "") or "")).path.rpartition("/")[2]
+    return unquote(named) or f"{number}{guess_extension(kind) or ''}"
 
 
 def _describe_error(error: BaseException) -> str:

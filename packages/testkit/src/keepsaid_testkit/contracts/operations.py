@@ -54,6 +54,7 @@ from keepsaid_testkit.contracts.store_driver import ContractStore
 from keepsaid_testkit.contracts.stories import PointsContract, StoriesContract
 from keepsaid_testkit.contracts.tasks import TaskContract, TaskCrashContract, TaskGraphContract, TaskLifeContract
 from keepsaid_testkit.contracts.trusts import TrustContract
+from keepsaid_testkit.contracts.turn_files import TurnFileContract
 from keepsaid_testkit.contracts.turns import EpisodeWorkContract, StepContract, TranscriptContract, TurnContract
 
 CONTRACTS: tuple[type, ...] = (
@@ -143,6 +144,7 @@ TASKS: tuple[type, ...] = (
     PairingContract,
     CursorContract,
     FileContract,
+    TurnFileContract,
     LateEditContract,
 )
 """Those of tasks, of who may talk, of how far channels were read, of files, and of late edits."""
@@ -239,6 +241,7 @@ __all__ = [
     "TrialContract",
     "TrustContract",
     "TurnContract",
+    "TurnFileContract",
     "UseContract",
     "WindowContract",
 ]

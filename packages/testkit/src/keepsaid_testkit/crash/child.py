@@ -29,11 +29,13 @@ from keepsaid.app import opening, work
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.app.work import TaskRunnersDeps
 from keepsaid.domain.batch import TrialTerms
+from keepsaid.domain.fetching import PIECE_BYTES
 from keepsaid.domain.graph import Mention
 from keepsaid.domain.memory import OWNER, NewMemory, Used
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import ClaimedBatch, ToolClass
+from keepsaid.domain.turn_files import MadeFile, WithFiles
 from keepsaid.domain.visibility import ShareMemory, ShareReach
 from keepsaid.engine.supervisor import Recovered
 from keepsaid.engine.tasks import TaskLimits
@@ -213,7 +215,11 @@ def _marking(name: str, kind: ToolClass, effects: Path) -> Tool:
         os.fsync(file)
         os.close(file)
         point(f"effect.{name}")
-        return f"{name} is done"
+        if kind is not ToolClass.IDEMPOTENT:
+            return f"{name} is done"
+        # its file is made again when the call is, and has two pieces
+        made = MadeFile(f"{name}.bin", "", bytes(PIECE_BYTES) + b"the rest")
+        return WithFiles(f"{name} is done", Trust.EXTERNAL, (made,))
 
     serves = Trust.OWNER if name == MINE else Trust.EXTERNAL
     return Tool(name, f"Leave a mark, {name}.", _KEYED, run, kind, serves=serves)

@@ -40,7 +40,10 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
             ("commit.Dispatch.", "commit.Interrupt.", "commit.ClaimBatches.", "commit.Drop.", "commit.Requeue."),
         ),
         "K4": ("around a call of the model", ("commit.StepStart.", "model.", "commit.Renew.", "commit.Steer.")),
-        "K5": ("around a call of a tool and its record", ("tool.", "commit.StepEnd.")),
+        "K5": (
+            "around a call of a tool, the files that it makes, and its record",
+            ("tool.", "made.", "commit.KeepTurnPiece.", "commit.KeepTurnFile.", "commit.StepEnd."),
+        ),
         "K6": (
             "the turn is settled, before its reply is sent",
             (
