@@ -130,14 +130,8 @@ class TelegramCast(TelegramPeople):
     def script(self, *acts: Mischief) -> None:
         self.telegram.mischief = one_after_the_other(*acts, method="sendMessage")
 
-    def script_upload(self, *acts: Mischief) -> None:
-        self.telegram.mischief = one_after_the_other(*acts, method="sendDocument")
-
     def sent(self) -> Sequence[str]:
         return [one.text for one in self.telegram.sent]
-
-    def sent_files(self) -> Sequence[tuple[str, bytes]]:
-        return [(one.file.name, one.file.content) for one in self.telegram.sent if one.file is not None]
 
     def close_place(self) -> None:
         self.telegram.gone[7] = BadRequestError(403, "Forbidden: bot was blocked by the user")
@@ -177,7 +171,7 @@ class TelegramCast(TelegramPeople):
 class DiscordCast(DiscordPeople):
     """A bot of Discord, by its gateway."""
 
-    acts = FAILS
+    acts = upload_acts = FAILS
     secrets = (DISCORD_TOKEN,)
     provider = ProviderTraits()
 
@@ -193,7 +187,7 @@ class DiscordCast(DiscordPeople):
         await super().__aenter__()
         api, sends_at = self._api(), VirtualClock(self.clock.now_ms())
         pace = SendingPace(sends_at, QUICK, QUICK)
-        self.channel: Channel = DiscordChannel(api, pace, BOT, DiscordPlaces(api, BOT), sends_at)
+        self.channel: Channel = DiscordChannel(api, pace, DiscordPlaces(api, BOT), sends_at, self.upload)
         return self
 
     def _api(self) -> DiscordApi:

@@ -14,6 +14,7 @@ from keepsaid.testing.clock import FastClock
 from keepsaid.testing.providers.discord import BOT, DIRECT, GENERAL, DiscordServer
 from keepsaid.testing.providers.matrix import MatrixServer
 from keepsaid.testing.providers.matrix_rooms import USER
+from keepsaid.testing.providers.mischief import Mischief, one_after_the_other
 from keepsaid.testing.providers.nostr import NostrRelayServer
 from keepsaid.testing.providers.nostr_people import NostrPerson
 from keepsaid.testing.providers.slack import ACCOUNT, SlackServer
@@ -51,6 +52,12 @@ class TelegramPeople(ProviderCast):
     def topics(self) -> Sequence[str]:
         return [str(one.parameters.get("message_thread_id", "")) for one in self.telegram.sent]
 
+    def script_upload(self, *acts: Mischief) -> None:
+        self.telegram.mischief = one_after_the_other(*acts, method="sendDocument")
+
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        return [(one.file.name, one.file.content) for one in self.telegram.sent if one.file is not None]
+
 
 class DiscordPeople(ProviderCast):
     """Person 7, who wrote the message `last`."""
@@ -78,6 +85,9 @@ class DiscordPeople(ProviderCast):
 
     def topics(self) -> Sequence[str]:
         return ["" if one.channel == GENERAL else one.channel for one in self.discord.sent]
+
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        return [(one.file.name, one.file.content) for one in self.discord.sent if one.file is not None]
 
 
 class SlackPeople(ProviderCast):

@@ -36,11 +36,9 @@ def reply_in(lane: Lane, text: str, number: int, at: int, url: str | None = None
     return StoredReply(number, lane, 1, "sending", draft, created_at=at, tried_from=at)
 
 
-class ProviderCast:
-    """A channel, and its provider, which can be away."""
+class SendsFiles:
+    """The files that go with replies, as a channel reads them and as its provider has them."""
 
-    channel: Channel
-    server: ListeningProviderServer
     upload_acts: Collection[Mischief] = ()
 
     @cached_property
@@ -57,8 +55,19 @@ class ProviderCast:
         return []
 
     def script_upload(self, *acts: Mischief) -> None:
-        """What happens to the next uploads."""
-        raise NotImplementedError("the channel sends no files")
+        """What happens to the next uploads, which are messages like others."""
+        self.script(*acts)
+
+    def script(self, *acts: Mischief) -> None:
+        """What happens to the next messages."""
+        raise NotImplementedError
+
+
+class ProviderCast(SendsFiles):
+    """A channel, and its provider, which can be away."""
+
+    channel: Channel
+    server: ListeningProviderServer
 
     def typed(self) -> int:
         """How often typing was shown; never, on media without it."""

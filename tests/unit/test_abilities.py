@@ -12,6 +12,7 @@ from keepsaid.adapters.channels.email.channel import EmailChannel
 from keepsaid.adapters.channels.matrix.channel import MatrixChannel
 from keepsaid.adapters.channels.nostr.channel import NostrChannel
 from keepsaid.adapters.channels.pull import PullChannel
+from keepsaid.adapters.channels.push import PushChannel
 from keepsaid.adapters.channels.slack import SlackChannel
 from keepsaid.adapters.channels.telegram import TelegramChannel
 from keepsaid.app.channel_setup import ABILITIES, ACCOUNTS
@@ -34,7 +35,11 @@ def test_a_messenger_has_the_methods_of_what_it_declares(messenger: type) -> Non
 
 
 def test_a_channel_that_declares_nothing_can_nothing() -> None:
-    assert abilities_of(PullChannel("http")) == ChannelAbilities()
+    assert abilities_of(PushChannel("http", ())) == ChannelAbilities()
+
+
+def test_who_pulls_replies_pulls_their_files() -> None:
+    assert abilities_of(PullChannel("http")) == ChannelAbilities(uploads=20_000_000)
 
 
 @pytest.mark.parametrize(("unit", "size"), [("chars", 2), ("utf16", 3), ("bytes", 5)])

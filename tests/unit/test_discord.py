@@ -36,7 +36,7 @@ async def channel_of(discord: DiscordServer, clock: VirtualClock, token: str = T
     """A channel of the scripted bot, as a process has it."""
     api = DiscordApi(token, clock, discord.api_url)
     pace = SendingPace(clock, Rate(0), Rate(0))
-    channel = DiscordChannel(api, pace, BOT, DiscordPlaces(api, BOT), clock)
+    channel = DiscordChannel(api, pace, DiscordPlaces(api, BOT), clock)
     try:
         yield channel
     finally:
@@ -85,7 +85,7 @@ async def test_a_reply_goes_to_its_thread_and_direct_ones_have_no_anchor() -> No
         api = DiscordApi(TOKEN, clock, discord.api_url)
         places = DiscordPlaces(api, BOT)
         places.direct(DIRECT)
-        direct = DiscordChannel(api, SendingPace(clock, Rate(0), Rate(0)), BOT, places, clock)
+        direct = DiscordChannel(api, SendingPace(clock, Rate(0), Rate(0)), places, clock)
         lane = Lane("discord", BOT, f"discord:{DIRECT}", lane_key(f"discord:{DIRECT}"))
         result = await direct.send(StoredReply(2, lane, 1, "sending", ReplyDraft(2, "hi", reply_to="7")))
         await direct.close()

@@ -43,7 +43,7 @@ async def discord_channel(discord: DiscordServer) -> AsyncIterator[DiscordChanne
     clock = VirtualClock()
     api = DiscordApi(discord.token, clock, discord.api_url)
     pace = SendingPace(clock, Rate(0.0), Rate(0.0))
-    channel = DiscordChannel(api, pace, BOT, DiscordPlaces(api, BOT), clock)
+    channel = DiscordChannel(api, pace, DiscordPlaces(api, BOT), clock)
     try:
         yield channel
     finally:

@@ -14,6 +14,7 @@ from tests.unit.test_telegram import texts, until
 from keepsaid.adapters.tools.mcp import McpServer
 from keepsaid.app.channels import accept, query_server
 from keepsaid.config import Home, load
+from keepsaid.domain.files import handle_of
 from keepsaid.domain.ids import show
 from keepsaid.testing.model_script import Call, Say, Script
 from keepsaid.testing.model_server import ModelServer
@@ -219,3 +220,32 @@ async def test_what_a_tool_makes_is_kept_and_sent(tmp_path: Path) -> None:
             assert files_of(telegram) == [("sendPhoto", "1.png", PNG[:8] + bytes(4))]
             read = [str(one["content"]) for one in model.requests[-1].messages if one["role"] == "tool"]
             assert any("with a pen" in text for text in read)
+
+
+async def test_over_http_a_reply_names_its_files(tmp_path: Path) -> None:
+    """Who may read the conversation downloads them, as a file and never as a page."""
+    script = Script(Call("attach_file", {"name": "a page.html", "text": "<script>alert(1)</script>"}), Say("here"))
+    async with ModelServer(script) as model:
+        models = {"chat": "openai/scripted", "base_url": model.url, "api_key": "k"}
+        async with site(tmp_path, models=models) as at:
+            message_id = (await at.say("write a page")).json()["id"]
+            await at.events(message_id)
+            [reply] = (await at.client.get(f"/v1/messages/{message_id}", headers=at.owner)).json()["replies"]
+            [file] = reply["files"]
+            assert (reply["text"], file["name"], file["bytes"]) == ("here", "a page.html", 25)
+            got = await at.client.get(f"/v1/files/{file['file']}", headers=at.owner)
+            assert (got.status_code, got.text) == (200, "<script>alert(1)</script>")
+            assert got.headers["content-disposition"] == "attachment; filename*=UTF-8''a%20page.html"
+            assert got.headers["x-content-type-options"] == "nosniff"
+            for handle, status in (("trn_0000000000000/1", 404), ("msg_0000000000000/1", 404), ("what/ever", 422)):
+                assert (await at.client.get(f"/v1/files/{handle}", headers=at.owner)).status_code == status
+
+
+async def test_over_http_files_of_other_channels_are_the_operators(tmp_path: Path) -> None:
+    async with TelegramServer() as telegram, ModelServer() as model, site(tmp_path, **home(telegram, model)) as at:
+        telegram.send_file("photo", PNG, "keep this")
+        [(message_id,)] = await until(at, _KEPT)
+        path = f"/v1/files/{handle_of(message_id, 1)}"
+        got = await at.client.get(path, headers=at.owner)
+        assert (got.content, got.headers["content-type"]) == (PNG, "image/png")
+        assert (await at.client.get(path)).status_code == 401

@@ -18,7 +18,7 @@ OWN_TOOLS = frozenset(
     [
         "memory_search", "memory_open", "memory_save", "memory_correct", "memory_confirm", "memory_forget", "ask_for",
         "skill", "set_personality", "branch", "task_create", "task_cancel", "schedule_add", "schedule_list",
-        "schedule_cancel", "stay_silent", "react",
+        "schedule_cancel", "stay_silent", "react", "attach_file",
     ]
 )  # fmt: skip
 """Tools whose output is our own, or was trusted where it came from; that of all others comes from outside."""

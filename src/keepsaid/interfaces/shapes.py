@@ -122,6 +122,7 @@ def reply_shape(reply: StoredReply) -> Shape:
         "id": show("reply", reply.id),
         "state": reply.state,
         **fields_of(reply.draft, "text", "notice"),
+        "files": [{"file": one.handle, "name": one.name, "type": one.kind, "bytes": one.size} for one in reply.files],
         "turn": show("turn", reply.turn_id) if reply.turn_id else None,
         **fields_of(reply, "attempts", "detail", "possible_duplicate"),
         "created_at": when(reply.created_at),

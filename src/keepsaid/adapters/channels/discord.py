@@ -19,8 +19,10 @@ from keepsaid.adapters.channels.discord_markdown import REPEATED, discord_parts
 from keepsaid.adapters.channels.discord_places import DiscordPlaces
 from keepsaid.adapters.channels.discord_reactions import add_reaction
 from keepsaid.adapters.channels.discord_updates import snowflake_at
+from keepsaid.adapters.channels.discord_uploads import brings, file_body, file_of, repeated, send_message
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
+from keepsaid.adapters.channels.uploads import Upload, UploadSource, no_uploads
 from keepsaid.domain.message import Attachment, Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
@@ -59,11 +61,19 @@ class DiscordChannel:
 
     typing_ms = int(DISCORD.typing_s * 1_000)
 
-    def __init__(self, api: DiscordApi, pace: SendingPace, account: str, places: DiscordPlaces, clock: Clock) -> None:
+    def __init__(
+        self,
+        api: DiscordApi,
+        pace: SendingPace,
+        places: DiscordPlaces,
+        clock: Clock,
+        uploads: UploadSource = no_uploads,
+    ) -> None:
         self._api = api
         self._files = DiscordFiles(api)
         self._pace = pace
-        self.account = account
+        self.account = places.bot
+        self._uploads = uploads
         self._places = places
         self._clock = clock
         self._known: deque[str] = deque(maxlen=_SENT_KEPT)
@@ -93,11 +103,12 @@ class DiscordChannel:
             if part.possible_duplicate and self._clock.due_ms() - _first_try(reply) > _NONCE_MS:
                 if (found := await self._find(reply, place, message)) is not None:
                     return SendResult(Delivered.CONFIRMED, "an earlier try arrived", self._sent(found))
-                message["content"] = f"{REPEATED}{message['content']}"
+                message = repeated(message)
         except (DiscordUnreachable, DiscordRefused) as error:
             return _unread(error)
         try:
-            return await self._post(place, {**message, "nonce": nonce_of(part), "enforce_nonce": True})
+            file = await file_of(self._uploads, reply, message)
+            return await self._post(place, {**message, "nonce": nonce_of(part), "enforce_nonce": True}, file)
         except DiscordUnreachable as error:
             return unreachable(error)
         except DiscordRefused as error:
@@ -139,19 +150,19 @@ class DiscordChannel:
         await self._files.close()
         await self._api.close()
 
-    async def _post(self, place: str, message: dict[str, Any]) -> SendResult:
+    async def _post(self, place: str, message: dict[str, Any], file: Upload | None) -> SendResult:
         """Send a message, without the one it answers where Discord refuses that."""
         detail = ""
         while True:
             try:
-                made = await self._api.call("POST", f"/channels/{place}/messages", message)
+                made, noted = await send_message(self._api, place, message, file)
             except DiscordRefused as error:
                 if error.status != 400 or message.pop("message_reference", None) is None:
                     raise
                 detail = f"sent without the message it answers: {error}"
             else:
                 number = made.get("id") if isinstance(made, dict) else None
-                return SendResult(Delivered.CONFIRMED, detail, self._sent(number))
+                return SendResult(Delivered.CONFIRMED, noted or detail, self._sent(number))
 
     def _sent(self, number: object) -> str | None:
         if not isinstance(number, str):
@@ -186,7 +197,7 @@ class DiscordChannel:
         author, content = told.get("author"), message["content"]
         if not isinstance(author, dict) or str(author.get("id")) != self.account:
             return False
-        if told.get("content") not in (content, f"{REPEATED}{content}"):
+        if told.get("content") not in (content, f"{REPEATED}{content}".strip()) or not brings(told, message):
             return False
         answered, expected = (one.get("message_reference") or {} for one in (told, message))
         return not answered or answered.get("message_id") == expected.get("message_id")
@@ -195,17 +206,15 @@ class DiscordChannel:
 def message_bodies(reply: StoredReply, *, is_direct: bool) -> Sequence[str]:
     """The parameters of the messages of a reply, in JSON: the first answers a message, except in direct ones."""
     bodies: list[str] = []
-    for content in discord_parts(reply.draft.text):
-        message: dict[str, object] = {
-            "content": content,
-            "allowed_mentions": {"parse": []},
-            "flags": _SUPPRESS_EMBEDS,
-        }
+    bare: dict[str, object] = {"allowed_mentions": {"parse": []}, "flags": _SUPPRESS_EMBEDS}
+    has_words = bool(reply.draft.text.strip()) or not reply.files
+    for content in discord_parts(reply.draft.text) if has_words else ():
+        message: dict[str, object] = {"content": content, **bare}
         answered = reply.draft.reply_to
         if not bodies and answered and answered.isdecimal() and not is_direct:
             message["message_reference"] = {"message_id": answered, "fail_if_not_exists": False}
         bodies.append(json.dumps(message))
-    return bodies
+    return [*bodies, *(file_body(bare, file) for file in reply.files)]
 
 
 def place_of_lane(lane: Lane) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 from keepsaid.adapters.channels.discord_limits import DiscordLimits, seconds
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
 from keepsaid.adapters.channels.sending import SendTrace
+from keepsaid.adapters.channels.uploads import UPLOAD_S, FormBody, Upload, form_of
 from keepsaid.domain.reply import Delivered, SendResult
 from keepsaid.ports.runtime import Clock
 from keepsaid.text.normal import cut, normalise
@@ -76,11 +77,24 @@ class DiscordApi:
 
         Raises DiscordRefused, also where the rate limit asks for more than five seconds, and DiscordUnreachable.
         """
+        body = None if given is None else FormBody(json.dumps(given).encode("ascii"), "application/json")
+        return await self._call(method, path, body, timeout_s)
+
+    async def upload(self, path: str, given: Mapping[str, object], file: Upload) -> object:
+        """Post a message with a file; returns the JSON of the answer. Raises as `call`."""
+        form = await asyncio.to_thread(form_of, {"payload_json": json.dumps(given)}, {"files[0]": file})
+        return await self._call("POST", path, form, UPLOAD_S)
+
+    async def _call(self, method: str, path: str, body: FormBody | None, timeout_s: float) -> object:
         route = _route(method, path)
         await self._enter(route)
         attempt = SendTrace()
+        kind = body.kind if body is not None else "application/json"
+        headers = {"Authorization": f"Bot {self.token}", "Content-Type": kind, "User-Agent": _USER_AGENT}
+        content = None if body is None else body.content
         try:
-            answer = await self._http.call(self._request(method, path, given, timeout_s), attempt)
+            request = HttpCall(method, f"{self.url}{path}", content, headers, timeout_s)
+            answer = await self._http.call(request, attempt)
         except HTTP_ERRORS as error:
             what = f"{type(error).__name__}: {error}".replace(self.token, "TOKEN")
             raise DiscordUnreachable(what, sent=attempt.is_sent) from None
@@ -94,11 +108,6 @@ class DiscordApi:
 
     async def close(self) -> None:
         await self._http.close()
-
-    def _request(self, method: str, path: str, given: Mapping[str, object] | None, timeout_s: float) -> HttpCall:
-        headers = {"Authorization": f"Bot {self.token}", "Content-Type": "application/json", "User-Agent": _USER_AGENT}
-        content = None if given is None else json.dumps(given).encode("ascii")
-        return HttpCall(method, f"{self.url}{path}", content, headers, timeout_s)
 
     async def _enter(self, route: str) -> None:
         """Wait for the rate limit of a route; raises DiscordRefused if that takes too long."""

@@ -54,9 +54,9 @@ class DiscordGuild:
 class DiscordPlaces:
     """Keeps places and servers by id; what no dispatch showed is looked up once."""
 
-    def __init__(self, api: DiscordApi, account: str) -> None:
+    def __init__(self, api: DiscordApi, bot: str) -> None:
         self._api = api
-        self._account = account
+        self.bot = bot
         self._places: dict[str, DiscordPlace] = {}
         self._guilds: dict[str, DiscordGuild] = {}
 
@@ -128,7 +128,7 @@ class DiscordPlaces:
         roles = (
             _text(role, "id")
             for role in _objects(told, "roles")
-            if isinstance(tags := role.get("tags"), dict) and str(tags.get("bot_id")) == self._account
+            if isinstance(tags := role.get("tags"), dict) and str(tags.get("bot_id")) == self.bot
         )
         number = _text(told, "id")
         self._guilds[number] = DiscordGuild(number, _text(told, "name"), next(roles, ""))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
+from keepsaid.ports.channel import ChannelAbilities
 
 _URL = re.compile(
     r"(https?)://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?(?:[/?#][!-~]*)?", re.IGNORECASE | re.ASCII
@@ -34,9 +35,10 @@ def allowed(url: str, hosts: Iterable[str]) -> str | None:
 
 
 class PullChannel:
-    """A channel whose replies wait in the outbox until somebody asks for them."""
+    """A channel whose replies wait in the outbox until somebody asks for them, and for their files."""
 
     sending = Sending.PULL
+    abilities = ChannelAbilities(uploads=20_000_000)
 
     def __init__(self, name: str = "http") -> None:
         self.name = name

@@ -82,6 +82,7 @@ class _FromConfig:
 
     async def initialize(self, context: BuiltInContext) -> None:
         config, clock = context.parts.config, context.parts.clock
+        self._files = context.parts.files
         names = frozenset(config.channels) - _OWN - {*config.listening} if self.names is None else self.names
         self._channels, self._hooks = channels_of(config, names - context.parts.elsewhere, clock)
 
@@ -97,6 +98,11 @@ class Terminal(_FromConfig):
 
 class Http(_FromConfig):
     """Messages over HTTP and by the library, and channels of one's own."""
+
+    def tools(self, claimed: ClaimedBatch) -> Sequence[model.Tool]:
+        """The tool that attaches files, where replies can bring them."""
+        uploads = channel.abilities_of(self._channels.get(claimed.batch.lane.channel)).uploads
+        return (attach_file(claimed, self._files, uploads),) if uploads and self._files is not None else ()
 
 
 class GitHub(_FromConfig):

@@ -1,4 +1,4 @@
-"""`keepsaid inbox file`: writes a file that came with a message to the disk; and how files are listed."""
+"""`keepsaid inbox file`: writes a file to the disk that came or was sent; and how files are listed."""
 
 from __future__ import annotations
 
@@ -10,32 +10,31 @@ from typing import Annotated
 
 import typer
 
-from keepsaid.domain.files import FileState, StoredFile, read_handle
+from keepsaid.domain.files import StoredFile
+from keepsaid.domain.reply import StoredReply
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import console
 from keepsaid.interfaces.shapes import Shape
+from keepsaid.services.files import OpenedFile, open_file
 
 _HINT = "keepsaid inbox show msg_..."
 
 
 def save_file(
-    handle: Annotated[str, typer.Argument(metavar="FILE", help="A kept file: msg_.../1, as `inbox show` lists it.")],
+    handle: Annotated[
+        str, typer.Argument(metavar="FILE", help="A kept file: msg_.../1 or trn_.../17, as `inbox show` lists it.")
+    ],
     out: Annotated[Path, typer.Option(help="Where to write it; never over what is there.")],
 ) -> None:
-    """Write a file that came with a message to the disk. Look at its type before you open it: anybody can send one."""
-    if (place := read_handle(handle)) is None:
-        raise console.refused(f"{handle} is not the name of a file, such as msg_0k3v9q2m5x8tw/1", _HINT)
+    """Write a file to the disk that came with a message or an answer. See its type before you open it."""
 
-    async def read(stores: console.Stores) -> tuple[StoredFile, bytes] | None:
-        found = await stores.views.files.placed(*place)
-        return None if found is None else (found.file, await stores.views.files.content(*place))
+    async def read(stores: console.Stores) -> OpenedFile | None:
+        return await open_file(stores.views.files, handle)
 
-    file, content = console.session().need(read, f"there is no file {handle}", _HINT)
-    if file.state is not FileState.KEPT:
-        raise console.refused(f"{handle} is not kept: {file.reason or 'it is not there yet'}", _HINT)
-    _write(out, content)
-    shape = {**file_shape(file), "path": str(out)}
-    console.show(shape, f"{out}  {file.kind}, {len(content):,} bytes")
+    file = console.session().need(read, f"there is no file {handle}", _HINT)
+    _write(out, file.content)
+    shape = {"file": file.handle, "name": file.name, "type": file.kind, "bytes": len(file.content), "path": str(out)}
+    console.show(shape, f"{out}  {file.kind}, {len(file.content):,} bytes")
 
 
 def _write(out: Path, content: bytes) -> None:
@@ -66,6 +65,11 @@ def file_shape(file: StoredFile) -> Shape:
 def file_lines(files: Sequence[StoredFile]) -> list[tuple[str, str]]:
     """The files of a message, a line each."""
     return [("file", _line(one)) for one in files]
+
+
+def sent_lines(reply: StoredReply) -> list[tuple[str, str]]:
+    """The files that go with a reply, a line each."""
+    return [("file", f"{one.handle} goes with it: {console.one_line(one.described)}") for one in reply.files]
 
 
 def _line(file: StoredFile) -> str:

@@ -232,6 +232,7 @@ def _stages(story: Story, turn: TurnStory | None) -> list[tuple[str, str]]:
     for reply in story.replies:
         told = f"{show('reply', reply.id)} is {standing(reply)}: {console.one_line(reply.draft.text)}"
         stages.append(("notice" if reply.draft.notice else "reply", f"{when(reply.created_at)}  {told}"))
+        stages += files.sent_lines(reply)
     return stages
 
 

@@ -17,6 +17,7 @@ from keepsaid.errors import InputError
 from keepsaid.interfaces import pictures, shapes
 from keepsaid.interfaces.cli import chronicle, console, escapes, inbox, memory_changes, tasks
 from keepsaid.interfaces.cli.console import id_of, one_line, refused, say, session, show, wrapped
+from keepsaid.interfaces.cli.files import sent_lines
 from keepsaid.pipeline.prompt import attention, guard
 from keepsaid.pipeline.tools.conversation import questions_in
 from keepsaid.services.explaining import absence, commanded, listened
@@ -310,7 +311,7 @@ def _ended(turn: views.TurnStory) -> list[tuple[str, str]]:
     for reply in turn.replies:
         kind = "notice" if reply.draft.notice else "reply"
         stands = f"{ids.show('reply', reply.id)} is {inbox.standing(reply)}, attempts {reply.attempts}"
-        lines += [(kind, one_line(reply.draft.text)), ("delivery", stands)]
+        lines += [(kind, one_line(reply.draft.text)), *sent_lines(reply), ("delivery", stands)]
     usage = turn.usage
     cost = "not known" if usage.cost_micros is None else f"${usage.cost_micros / 1_000_000:.4f}"
     lines.append(("tokens", f"in {usage.tokens_in:,}   out {usage.tokens_out:,}   cost {cost}"))

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -15,19 +16,21 @@ from keepsaid.domain.ids import show, when
 from keepsaid.domain.message import StoredMessage
 from keepsaid.interfaces.http.bodies import Gate
 from keepsaid.interfaces.http.messages import EVENTS, RETRY_MS, event
-from keepsaid.interfaces.http.responses import BadRequest
+from keepsaid.interfaces.http.responses import BadRequest, NotFound
 from keepsaid.interfaces.shapes import Shape, fields_of, reply_shape
 from keepsaid.services.conversations import ConversationEvent, ReadMark
+from keepsaid.services.files import open_file
 
 _NAME_CHARS_MAX = 512
 _MARK = re.compile(r"m([0-9]{1,19})\.r([0-9]{1,19})", re.ASCII)
 
 
 class Conversations:
-    """The route under /v1/conversations; once `stopping` is set its streams end."""
+    """The routes under /v1/conversations and /v1/files; once `stopping` is set its streams end."""
 
     def __init__(self, instance: Instance, gate: Gate, stopping: asyncio.Event) -> None:
         self._following = instance.services.conversations
+        self._files = instance.operations.files
         self._gate = gate
         self._stopping = stopping
 
@@ -45,6 +48,25 @@ class Conversations:
             return Response(media_type=EVENTS, headers=headers)
         since = _mark_in(request.headers.get("last-event-id", ""))
         return StreamingResponse(self._stream(name, since), media_type=EVENTS, headers=headers)
+
+    async def file(self, request: Request) -> Response:
+        """The bytes of a file that came with a message, or goes with a reply; never shown as a page of our own.
+
+        Without the operator's token those of the channel `http` alone: who has another may read its conversations.
+        """
+        self._gate.client(request)
+        handle = f"{request.path_params['owner']}/{request.path_params['number']}"
+        if (file := await open_file(self._files, handle)) is None:
+            raise NotFound("there is no such file")
+        if file.channel != "http":
+            self._gate.operator(request)
+        headers = {
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name)}",
+            "X-Content-Type-Options": "nosniff",
+            "Content-Security-Policy": "sandbox",
+            "Cache-Control": "no-store",
+        }
+        return Response(file.content, media_type=file.kind, headers=headers)
 
     async def _stream(self, name: str, since: ReadMark | None) -> AsyncIterator[str]:
         yield f"retry: {RETRY_MS}\n\n"

@@ -76,6 +76,7 @@ def routes(instance: Instance, gate: bodies.Gate, stopping: asyncio.Event) -> li
         Route("/v1/messages/{id}", responses.guarded(chat.get), methods=["GET"]),
         Route("/v1/messages/{id}/events", responses.guarded(chat.events), methods=["GET"]),
         Route("/v1/conversations/{conversation}/events", responses.guarded(talks.events), methods=["GET"]),
+        Route("/v1/files/{owner}/{number}", responses.guarded(talks.file), methods=["GET"]),
         Route("/v1/media/{medium}", responses.guarded(_from_outside(instance, chat.put_raw)), methods=["POST"]),
         *(route.bound(instance, gate) for route in owner),
         Route("/hooks/{name}", responses.guarded(_from_outside(instance, partial(_hook, instance))), methods=["POST"]),

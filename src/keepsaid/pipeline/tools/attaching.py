@@ -18,9 +18,9 @@ from keepsaid.ports.store_views import FileView
 ATTACH = "attach_file"
 _DONE = "The file goes with your answer."
 _SCHEMA = object_schema({
-    "file": {"type": "string", "description": "a file that is kept here, as what it is kept: msg_01k2.../1"},
-    "name": {"type": "string", "description": "or a new text file: its name, such as notes.md"},
-    "text": {"type": "string", "description": "and what it holds"},
+    "file": {"type": "string", "description": "kept: msg_.../1"},
+    "name": {"type": "string", "description": "or new: notes.md"},
+    "text": {"type": "string"},
 })  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def attach_file(claimed: ClaimedBatch, files: FileView, bytes_max: int) -> Tool:
         attached.append(made)
         return WithFiles(_DONE, Trust.OWNER, (made,))
 
-    says = "Send a file with your answer: one that is kept in this conversation, or a text that you write."
+    says = "Send a file with your answer."
     return Tool(ATTACH, says, _SCHEMA, run, serves=Trust.EXTERNAL, output=Trust.OWNER)
 
 

@@ -49,7 +49,7 @@ async def files_in(keeper: FileKeeper | None, step: int, returned: str) -> str:
     if not isinstance(returned, WithFiles) or not returned.files:
         return ""
     kept = await keeper.keep(step, returned.files) if keeper is not None else []
-    lines = [f"[{one.described}, goes with your answer]" for one in kept if one.attached]
+    lines = [f"[{one.source or one.described}, goes with your answer]" for one in kept if one.attached]
     lines += [f"[{one.described}, kept as {one.handle}]" for one in kept if not one.attached]
     if left := len(returned.files) - len(kept):
         sizes = ", ".join(f"{named_short(one.name)} of {len(one):,} bytes" for one in returned.files[:left])

@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
@@ -29,6 +29,7 @@ from keepsaid.testing.providers.discord_shapes import (
     role_shape,
     user_shape,
 )
+from keepsaid.testing.providers.forms import is_form, read_form
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
 
 BOT: Final = "4711"
@@ -228,7 +229,7 @@ class DiscordServer(ListeningServer):
             case "read message":
                 return 200, self.cdn.signed_now(self.messages.read(*numbers))
             case "create message":
-                return 200, self._create(numbers[0], _body(request))
+                return 200, self._create(numbers[0], request)
             case "react":
                 self._react(numbers[0], numbers[1], unquote(numbers[2]))
                 return 204, None
@@ -257,8 +258,12 @@ class DiscordServer(ListeningServer):
         if self.messages.react(channel, number, emoji):
             self.react(number, emoji, channel=channel, sender=BOT)
 
-    def _create(self, channel: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        told, is_new = self.messages.create(channel, given)
+    def _create(self, channel: str, request: HttpRequest) -> dict[str, Any]:
+        if is_form(request):
+            form = read_form(request)
+            told, is_new = self.messages.create(channel, _read(form.fields["payload_json"]), form.files["files[0]"])
+        else:
+            told, is_new = self.messages.create(channel, _body(request))
         if is_new:
             self.gateway.dispatch("MESSAGE_CREATE", self.messages.as_dispatched(told))
         return told
@@ -282,8 +287,12 @@ def _named(request: HttpRequest) -> tuple[str, tuple[str, ...]]:
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:
+    return _read(request.body)
+
+
+def _read(body: bytes | str) -> dict[str, Any]:
     try:
-        given = json.loads(request.body or b"{}")
+        given = json.loads(body or b"{}")
     except ValueError as error:
         raise BadHttpError(400, "The body is not JSON.") from error
     return given if isinstance(given, dict) else {}

@@ -23,6 +23,7 @@ from keepsaid.domain.message import Attachment, Content, Lane
 from keepsaid.domain.states import move
 
 SQL = load("files")
+_OF_TURN = load("turn_files")
 _LOOKED_AT = 64
 _DROPPED = "its message was dropped"
 
@@ -109,6 +110,12 @@ def forget(db: SqlSession, message_id: int) -> None:
     """Delete what came with a message that is forgotten."""
     db.post(SQL["forget_files"], (message_id,))
     db.post(SQL["forget_pieces"], (message_id,))
+
+
+def forget_of_turn(db: SqlSession, turn_id: int) -> None:
+    """Delete what a turn made or sent that is forgotten."""
+    db.post(_OF_TURN["forget"], (turn_id,))
+    db.post(_OF_TURN["forget_pieces"], (turn_id,))
 
 
 def next_due(db: SqlSession) -> int | None:

@@ -297,7 +297,7 @@ def _turn(db: SqlSession, turn_id: int, piece: _Piece) -> bool:
         return False
     _replies(db, notices, None, piece)
     db.post(SQL["empty_turn"], (turn_id,))
-    outbox.forget_files(db, turn_id)
+    kept.forget_of_turn(db, turn_id)
     piece.counts["staged"] += outbox.forget_staged(db, turn_id)
     db.post(SQL["empty_question"], (turn_id, piece.at))
     piece.empty(db, every(db, SQL["positions_of_turn"], (turn_id,)))

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from keepsaid.adapters.sql.operations import journal, reply_parts, rows, turn_files
+from keepsaid.adapters.sql.operations import journal, reply_parts, rows
 from keepsaid.adapters.sql.query import SqlSession, column, every, load, one, only, run, scalar
 from keepsaid.domain import effects, event, states
 from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, StepEnd, StepStart, TakeReplies
@@ -32,9 +32,6 @@ def staged(db: SqlSession, turn_id: int | None) -> tuple[effects.StageMemory, ..
 def forget_staged(db: SqlSession, turn_id: int) -> int:
     """Delete the memory requests of a turn; returns how many there were."""
     return run(db, STAGING["forget_staged"], (turn_id,))
-
-
-forget_files = turn_files.forget
 
 
 def done(db: SqlSession, batch_id: int) -> None:
@@ -168,17 +165,8 @@ def take(db: SqlSession, commit: TakeReplies) -> tuple[StoredReply, ...]:
     sendable = [reply_id for reply_id, _ in due if reply_id not in damaged]
     tries = {row[0]: row[1:] for row in every(db, SQL["tries"], (db.numbers(sendable), _DIED))} if sendable else {}
     taken = [rows.reply(row) for reply_id in sendable for row in every(db, rows.SQL["reply"], (reply_id,))]
-    turns = [one.turn_id for one in taken if one.turn_id is not None]
-    brought = turn_files.attached(db, turns) if turns else ()
-    return tuple(
-        replace(
-            one,
-            doubts=tries[one.id][0],
-            tried_from=tries[one.id][1],
-            files=tuple(file for file in brought if file.turn_id == one.turn_id),
-        )
-        for one in taken
-    )
+    whole = rows.with_files(db, taken)
+    return tuple(replace(one, doubts=tries[one.id][0], tried_from=tries[one.id][1]) for one in whole)
 
 
 def _keep_move(db: SqlSession, reply_id: int, verb: str, at: int, detail: str = "") -> None:

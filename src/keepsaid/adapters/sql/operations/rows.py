@@ -16,9 +16,11 @@ from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.message import Content, Inbound, Lane, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.reply import ReplyDraft, StoredReply
+from keepsaid.domain.turn_files import TurnFile
 from keepsaid.errors import MessageDamaged
 
 SQL = load("rows")
+FILES = load("turn_files")
 OWN_TOOLS = json.dumps(sorted(visibility.OWN_TOOLS))
 WITHHELD = "[withheld: what is on disk is not what was stored; see keepsaid doctor --deep]"
 """Replaces a text whose row does not match its checksum."""
@@ -64,7 +66,25 @@ def replies(db: SqlSession, sql: str, bound: Sequence[object]) -> list[StoredRep
     damaged = db.altered("reply", [row[0] for row in found])
     for reply_id in (row[0] for row in found if row[0] in damaged):
         log.error("reply %d is not what was stored: it is withheld", reply_id, extra={"code": MessageDamaged.code})
-    return [reply((*row[:7], WITHHELD, *row[8:]) if row[0] in damaged else row) for row in found]
+    return with_files(db, [reply((*row[:7], WITHHELD, *row[8:]) if row[0] in damaged else row) for row in found])
+
+
+def with_files(db: SqlSession, found: Sequence[StoredReply]) -> list[StoredReply]:
+    """Replies with the files of their turns."""
+    turns = {one.turn_id for one in found if one.turn_id is not None}
+    brought = attached_files(db, tuple(turns)) if turns else ()
+    return [replace(one, files=tuple(file for file in brought if file.turn_id == one.turn_id)) for one in found]
+
+
+def attached_files(db: SqlSession, turn_ids: Sequence[int]) -> tuple[TurnFile, ...]:
+    """The files that go with the replies of some turns, in order."""
+    return tuple(map(turn_file, every(db, FILES["attached"], (db.numbers(turn_ids),))))
+
+
+def turn_file(row: Row) -> TurnFile:
+    """A row of the statements that read files of turns."""
+    turn_id, n, name, kind, size, attached, source = row
+    return TurnFile(turn_id, n, name, kind, size, bool(attached), source)
 
 
 def records(db: SqlSession, lane_id: int, found: Sequence[Row]) -> tuple[Record, ...]:

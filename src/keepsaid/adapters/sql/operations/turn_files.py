@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from keepsaid.adapters.sql.operations import files
-from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one
+from keepsaid.adapters.sql.operations import files, rows
+from keepsaid.adapters.sql.query import SqlSession, column, load, one
 from keepsaid.domain.files import FileState, read_handle
 from keepsaid.domain.making import KeepTurnFile, KeepTurnPiece
 from keepsaid.domain.message import Lane
-from keepsaid.domain.turn_files import PlacedTurnFile, TurnFile, read_turn_handle
+from keepsaid.domain.turn_files import PlacedTurnFile, read_turn_handle
 
 SQL = load("turn_files")
 _HELD = load("turns")["held_turn"]
@@ -36,26 +36,18 @@ def _is_held(db: SqlSession, turn_id: int, fence: int) -> bool:
     return one(db, _HELD, (turn_id, fence)) is not None
 
 
-def forget(db: SqlSession, turn_id: int) -> None:
-    """Delete the files of a turn that is forgotten."""
-    db.post(SQL["forget"], (turn_id,))
-    db.post(SQL["forget_pieces"], (turn_id,))
-
-
-def attached(db: SqlSession, turn_ids: Iterable[int]) -> tuple[TurnFile, ...]:
-    """The files that go with the replies of some turns, in order."""
-    return tuple(map(_file, every(db, SQL["attached"], (db.numbers(tuple(turn_ids)),))))
+attached = rows.attached_files
 
 
 def placed(db: SqlSession, turn_id: int, number: int) -> PlacedTurnFile | None:
     row = one(db, SQL["one"], (turn_id, number))
-    return None if row is None else PlacedTurnFile(_file(row[:7]), Lane(*row[7:]))
+    return None if row is None else PlacedTurnFile(rows.turn_file(row[:7]), Lane(*row[7:]))
 
 
 def content(db: SqlSession, turn_id: int, number: int) -> bytes | None:
     """The bytes of a file of a turn, or of its source; None if they are not there any more."""
     row = one(db, SQL["one"], (turn_id, number))
-    if row is None or not (source := _file(row[:7]).source):
+    if row is None or not (source := rows.turn_file(row[:7]).source):
         return None if row is None else _joined(column(db, SQL["pieces"], (turn_id, number)))
     if (made := read_turn_handle(source)) is not None:
         is_there = one(db, SQL["one"], made) is not None
@@ -68,8 +60,3 @@ def content(db: SqlSession, turn_id: int, number: int) -> bytes | None:
 
 def _joined(pieces: Sequence[bytes]) -> bytes:
     return b"".join(map(bytes, pieces))
-
-
-def _file(row: Row) -> TurnFile:
-    turn_id, n, name, kind, size, attached, source = row
-    return TurnFile(turn_id, n, name, kind, size, bool(attached), source)
