@@ -130,14 +130,8 @@ class TelegramCast(TelegramPeople):
     def script(self, *acts: Mischief) -> None:
         self.telegram.mischief = one_after_the_other(*acts, method="sendMessage")
 
-    def script_upload(self, *acts: Mischief) -> None:
-        self.telegram.mischief = one_after_the_other(*acts, method="sendDocument")
-
     def sent(self) -> Sequence[str]:
         return [one.text for one in self.telegram.sent]
-
-    def sent_files(self) -> Sequence[tuple[str, bytes]]:
-        return [(one.file.name, one.file.content) for one in self.telegram.sent if one.file is not None]
 
     def close_place(self) -> None:
         self.telegram.gone[7] = BadRequestError(403, "Forbidden: bot was blocked by the user")

@@ -14,6 +14,7 @@ from keepsaid.testing.clock import FastClock
 from keepsaid.testing.providers.discord import BOT, DIRECT, GENERAL, DiscordServer
 from keepsaid.testing.providers.matrix import MatrixServer
 from keepsaid.testing.providers.matrix_rooms import USER
+from keepsaid.testing.providers.mischief import Mischief, one_after_the_other
 from keepsaid.testing.providers.nostr import NostrRelayServer
 from keepsaid.testing.providers.nostr_people import NostrPerson
 from keepsaid.testing.providers.slack import ACCOUNT, SlackServer
@@ -28,6 +29,12 @@ class TelegramPeople(ProviderCast):
 
     telegram: TelegramServer
     last: int
+
+    def script_upload(self, *acts: Mischief) -> None:
+        self.telegram.mischief = one_after_the_other(*acts, method="sendDocument")
+
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        return [(one.file.name, one.file.content) for one in self.telegram.sent if one.file is not None]
 
     def edit(self, text: str) -> None:
         person = {"id": 7, "is_bot": False, "first_name": "Person 7"}

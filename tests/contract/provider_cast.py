@@ -36,11 +36,9 @@ def reply_in(lane: Lane, text: str, number: int, at: int, url: str | None = None
     return StoredReply(number, lane, 1, "sending", draft, created_at=at, tried_from=at)
 
 
-class ProviderCast:
-    """A channel, and its provider, which can be away."""
+class FilesOutCast:
+    """What a channel has of the files that go with replies, and what arrived of them."""
 
-    channel: Channel
-    server: ListeningProviderServer
     upload_acts: Collection[Mischief] = ()
 
     @cached_property
@@ -59,6 +57,13 @@ class ProviderCast:
     def script_upload(self, *acts: Mischief) -> None:
         """What happens to the next uploads."""
         raise NotImplementedError("the channel sends no files")
+
+
+class ProviderCast(FilesOutCast):
+    """A channel, and its provider, which can be away."""
+
+    channel: Channel
+    server: ListeningProviderServer
 
     def typed(self) -> int:
         """How often typing was shown; never, on media without it."""

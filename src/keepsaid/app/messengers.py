@@ -214,7 +214,8 @@ def email_of(config: Config, deps: MessengerDeps) -> Messenger:
     reader = MailboxReader(box.account, MailReader(box.account, box.trust), threads, deps.clock)
     line = EmailLine(deps.clock, deps.line("email", box.account.address))
     files = MailFiles(deps.files.payload if deps.files is not None else None)
-    channel = EmailChannel(box.account, box.smtp, threads, SendingPace(deps.clock, _MAILBOX, _THREAD), files)
+    pace = SendingPace(deps.clock, _MAILBOX, _THREAD)
+    channel = EmailChannel(box.account, box.smtp, threads, pace, files, deps.uploads)
     return Messenger(channel, EmailListener(box.folder, reader, line))
 
 

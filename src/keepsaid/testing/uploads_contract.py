@@ -67,7 +67,7 @@ class UploadsContract:
         assert sending.sent()[0].strip() == "here you are"
 
     async def test_files_arrive_in_order_and_without_words_too(self, sending: UploadsCast) -> None:
-        """A reply may be files alone: nothing stands in the place of its words."""
+        """A reply may be files alone: its words are not replaced."""
         if not abilities_of(sending.channel).uploads:
             return
         results = await tried(sending.channel, with_files(sending, "", KINDS))
@@ -113,7 +113,7 @@ class UploadsContract:
     async def test_an_upload_that_cannot_be_reached_costs_no_try(
         self, sending: UploadsCast, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Nothing was sent: the reply waits (C4), and no secret is told (C21)."""
+        """Nothing was sent: the reply waits (C4), and no secret is shown (C21)."""
         if not abilities_of(sending.channel).uploads:
             return
         reply = with_files(sending, "", {"notes.md": ("text/markdown", _NOTES)})

@@ -48,7 +48,7 @@ MATRIX: Final = ChannelAbilities(
 with all that is around them.
 """
 
-EMAIL: Final = ChannelAbilities(chars_max=300_000, files=True)
+EMAIL: Final = ChannelAbilities(chars_max=300_000, files=True, uploads=15_000_000)
 """Every try has one Message-ID, by which most programs, and not all, show a mail once. A longer text goes in several
-mails: many servers refuse mails of more than 10 MB.
+mails, and so do files of more bytes together: in Base64 those of one mail are 20 MB, and many servers refuse more.
 """
