@@ -145,6 +145,7 @@ def nostr_of(config: Config, deps: MessengerDeps) -> Messenger:
     from keepsaid.adapters.channels.nostr.listener import NostrListener  # noqa: PLC0415 - too
     from keepsaid.adapters.channels.nostr.people import NostrPeople  # noqa: PLC0415 - too
     from keepsaid.adapters.channels.nostr.profile import NostrProfile  # noqa: PLC0415 - too
+    from keepsaid.adapters.channels.nostr.uploading import NostrUploads  # noqa: PLC0415 - too
 
     settings = config.nostr
     pool = nostr_pool(settings, deps.clock)
@@ -153,7 +154,8 @@ def nostr_of(config: Config, deps: MessengerDeps) -> Messenger:
     profile = NostrProfile(keys, deps.clock, pool.own, pool, settings.name)
     listener = NostrListener(keys, line, people, profile, legacy=settings.legacy_dm)
     pace = SendingPace(deps.clock, _NOSTR_ACCOUNT, _NOSTR_CHAT)
-    return Messenger(NostrChannel(pool, people, pace, settings.fallback_relays), listener)
+    uploads = NostrUploads(pool, settings.media_servers, deps.uploads)
+    return Messenger(NostrChannel(pool, people, pace, settings.fallback_relays, uploads=uploads), listener)
 
 
 def nostr_pool(settings: NostrConfig, clock: runtime.Clock) -> NostrPool:

@@ -29,9 +29,11 @@ DISCORD: Final = ChannelAbilities(
 SLACK: Final = ChannelAbilities(findable=True, chars_max=11_000, typing_s=30.0, edits=True, files=True, reactions=True)
 """Slack takes 12,000 characters of Markdown, and counts more than the text itself in them."""
 
-NOSTR: Final = ChannelAbilities(keyed_s=math.inf, chars_max=20_000, unit="bytes", files=True, reactions=True)
+NOSTR: Final = ChannelAbilities(
+    keyed_s=math.inf, chars_max=20_000, unit="bytes", files=True, reactions=True, uploads=20_000_000
+)
 """Each try publishes the same event. Bytes of text as JSON: encrypted twice, and in Base64 each time, it is an event of
-about 39 kB.
+about 39 kB. Files go to servers that are set up for them, and none without one.
 """
 
 MATRIX: Final = ChannelAbilities(
