@@ -47,6 +47,7 @@ def abilities_shape(one: ChannelAbilities) -> dict[str, Any]:
         "edits": one.edits,
         "files": one.files,
         "reactions": one.reactions,
+        "uploads": one.uploads,
     }
 
 
