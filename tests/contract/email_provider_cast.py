@@ -11,6 +11,7 @@ from typing import Self
 from tests.contract.provider_cast import QUICK, SPEED, ListeningProviderServer, ProviderCast, reply_in
 
 from keepsaid.adapters.channels.email.account import EmailAccount, MailServer
+from keepsaid.adapters.channels.email.attached import WITHOUT_WORDS
 from keepsaid.adapters.channels.email.channel import EmailChannel
 from keepsaid.adapters.channels.email.imap import ImapFolder
 from keepsaid.adapters.channels.email.line import EmailLine
@@ -30,16 +31,39 @@ from keepsaid.testing.listening import LineLog, MemoryInbox
 from keepsaid.testing.listening_contract import ProviderTraits
 from keepsaid.testing.providers.email_imap import ImapServer, mail_from
 from keepsaid.testing.providers.email_lines import LineServer
-from keepsaid.testing.providers.email_smtp import PASSWORD, USER, SmtpServer
+from keepsaid.testing.providers.email_smtp import PASSWORD, USER, SentMail, SmtpServer
 from keepsaid.testing.providers.mischief import Mischief, harmless, mischief_of, one_after_the_other
 
 _ANN = "ann@example.net"
 
 
-class EmailCast(ProviderCast):
+class EmailReaders(ProviderCast):
+    """What people see of the mails that they get."""
+
+    smtp: SmtpServer
+
+    def script_upload(self, *acts: Mischief) -> None:
+        self.smtp.mischief = one_after_the_other(*acts, method="DATA")
+
+    def sent(self) -> Sequence[str]:
+        """The texts of the mails; that of a mail with files alone is the medium's, which has no mail without words."""
+        return [one.text.removeprefix(WITHOUT_WORDS).strip() for one in self._mails()]
+
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        return [(file.name, file.content) for one in self._mails() for file in one.files]
+
+    def _mails(self) -> Sequence[SentMail]:
+        """The mails as programs show them; each try brings the same bytes."""
+        mails: dict[str, SentMail] = {}
+        for one in self.smtp.sent:
+            assert mails.setdefault(one.message_id, one).raw == one.raw
+        return list(mails.values())
+
+
+class EmailCast(EmailReaders):
     """A mailbox. Readers show mail with one Message-ID once; there are no groups, only mail with several recipients."""
 
-    acts = (Mischief.DROP, Mischief.RESET_AFTER, Mischief.FAIL_AFTER, Mischief.GARBLE)
+    acts = upload_acts = (Mischief.DROP, Mischief.RESET_AFTER, Mischief.FAIL_AFTER, Mischief.GARBLE)
     secrets = (PASSWORD,)
     provider = ProviderTraits(groups=False)
 
@@ -57,7 +81,9 @@ class EmailCast(ProviderCast):
         await self.imap.__aenter__()
         threads = EmailThreads(USER, self.inbox)
         pace = SendingPace(self.clock, QUICK, QUICK)
-        self.channel: Channel = EmailChannel(self._account, SmtpSender(_server(self.smtp)), threads, pace)
+        self.channel: Channel = EmailChannel(
+            self._account, SmtpSender(_server(self.smtp)), threads, pace, uploads=self.upload
+        )
         return self
 
     async def __aexit__(
@@ -70,11 +96,7 @@ class EmailCast(ProviderCast):
         conversation = f"email:{_ANN}"
         return reply_in(Lane("email", USER, conversation, lane_key(conversation)), text, number, self.clock.now_ms())
 
-    def script(self, *acts: Mischief) -> None:
-        self.smtp.mischief = one_after_the_other(*acts, method="DATA")
-
-    def sent(self) -> Sequence[str]:
-        return list({one.message_id: one.text for one in self.smtp.sent}.values())
+    script = EmailReaders.script_upload
 
     def close_place(self) -> None:
         self.smtp.refuses[_ANN] = "550 5.1.1 no such mailbox"

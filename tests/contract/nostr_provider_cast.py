@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from types import TracebackType
 from typing import Any, Self
 
 from tests.contract.people_casts import NostrPeers
-from tests.contract.provider_cast import QUICK, SPEED, ListeningProviderServer, reply_in
+from tests.contract.provider_cast import FAILS, QUICK, SPEED, ListeningProviderServer, reply_in
 
 from keepsaid.adapters.channels.nostr.channel import NostrChannel
 from keepsaid.adapters.channels.nostr.keys import WRAP, NostrKeys
@@ -17,6 +18,7 @@ from keepsaid.adapters.channels.nostr.listener import NostrListener
 from keepsaid.adapters.channels.nostr.people import NostrPeople
 from keepsaid.adapters.channels.nostr.pool import NostrPool
 from keepsaid.adapters.channels.nostr.profile import NostrProfile
+from keepsaid.adapters.channels.nostr.uploading import NostrUploads
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.domain.line import Cursor
 from keepsaid.domain.message import Lane, lane_key
@@ -28,6 +30,7 @@ from keepsaid.testing.listening import LineLog, MemoryInbox
 from keepsaid.testing.listening_contract import ProviderTraits
 from keepsaid.testing.providers.mischief import Mischief, harmless, mischief_of, one_after_the_other
 from keepsaid.testing.providers.nostr import NostrDeliveryAct, NostrRelayServer, delivery_acts_of
+from keepsaid.testing.providers.nostr_files import NostrFileServer
 from keepsaid.testing.providers.nostr_people import NostrPerson, secret_of
 
 _ROOM = "nostr:direct:the-room-with-ann"
@@ -37,12 +40,13 @@ class NostrCast(NostrPeers):
     """An account of Nostr, at one relay where its correspondent reads too."""
 
     acts = (Mischief.DROP, Mischief.FAIL, Mischief.RESET_AFTER, Mischief.SLOW_DOWN, Mischief.GARBLE)
+    upload_acts = FAILS
     secrets = (secret_of("agent"),)
     provider = ProviderTraits(ordered=False)
 
     def __init__(self) -> None:
         self.clock = FastClock(SPEED)
-        self.relay = NostrRelayServer()
+        self.relay, self.host = NostrRelayServer(), NostrFileServer()
         self.server: ListeningProviderServer = self.relay
         self.inbox = MemoryInbox()
         self.keys = NostrKeys(self.secrets[0])
@@ -51,12 +55,21 @@ class NostrCast(NostrPeers):
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
+        await self.host.__aenter__()
         await self.relay.store(self.ann.relay_list(self.relay.url))
         self._people = NostrPeople(self.keys.public, self.inbox)
         self._people.commit([Cursor(self.keys.public, _ROOM.replace("nostr:direct:", "people:"), self.ann.public)])
         pace = SendingPace(self.clock, QUICK, QUICK)
-        self.channel: Channel = NostrChannel(self._make_pool(), self._people, pace)
+        pool = self._make_pool()
+        uploads = NostrUploads(pool, (self.host.url,), self.upload)
+        self.channel: Channel = NostrChannel(pool, self._people, pace, uploads=uploads)
         return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await super().__aexit__(kind, error, trace)
+        await self.host.__aexit__(kind, error, trace)
 
     def reply(self, text: str, number: int = 1) -> StoredReply:
         lane = Lane("nostr", self.keys.public, _ROOM, lane_key(_ROOM))

@@ -16,6 +16,7 @@ from keepsaid.testing.providers.matrix import MatrixServer
 from keepsaid.testing.providers.matrix_rooms import USER
 from keepsaid.testing.providers.mischief import Mischief, one_after_the_other
 from keepsaid.testing.providers.nostr import NostrRelayServer
+from keepsaid.testing.providers.nostr_files import NostrFileServer, opened_file
 from keepsaid.testing.providers.nostr_people import NostrPerson
 from keepsaid.testing.providers.slack import ACCOUNT, SlackServer
 from keepsaid.testing.providers.telegram import TOKEN, TelegramServer
@@ -29,6 +30,12 @@ class TelegramPeople(ProviderCast):
 
     telegram: TelegramServer
     last: int
+
+    def script_upload(self, *acts: Mischief) -> None:
+        self.telegram.mischief = one_after_the_other(*acts, method="sendDocument")
+
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        return [(one.file.name, one.file.content) for one in self.telegram.sent if one.file is not None]
 
     def edit(self, text: str) -> None:
         person = {"id": 7, "is_bot": False, "first_name": "Person 7"}
@@ -51,12 +58,6 @@ class TelegramPeople(ProviderCast):
 
     def topics(self) -> Sequence[str]:
         return [str(one.parameters.get("message_thread_id", "")) for one in self.telegram.sent]
-
-    def script_upload(self, *acts: Mischief) -> None:
-        self.telegram.mischief = one_after_the_other(*acts, method="sendDocument")
-
-    def sent_files(self) -> Sequence[tuple[str, bytes]]:
-        return [(one.file.name, one.file.content) for one in self.telegram.sent if one.file is not None]
 
 
 class DiscordPeople(ProviderCast):
@@ -160,9 +161,16 @@ class NostrPeers(ProviderCast):
     """Ann, who wrote the message `last`."""
 
     relay: NostrRelayServer
+    host: NostrFileServer
     keys: NostrKeys
     ann: NostrPerson
     last: str
+
+    def script_upload(self, *acts: Mischief) -> None:
+        self.host.mischief = one_after_the_other(*acts, method="PUT")
+
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        return [opened_file(self.host, one) for one in self.ann.read_files(self.relay)]
 
     def _store(self, event: Mapping[str, Any]) -> None:
         """Have an event stored and sent."""

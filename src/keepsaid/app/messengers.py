@@ -145,6 +145,7 @@ def nostr_of(config: Config, deps: MessengerDeps) -> Messenger:
     from keepsaid.adapters.channels.nostr.listener import NostrListener  # noqa: PLC0415 - too
     from keepsaid.adapters.channels.nostr.people import NostrPeople  # noqa: PLC0415 - too
     from keepsaid.adapters.channels.nostr.profile import NostrProfile  # noqa: PLC0415 - too
+    from keepsaid.adapters.channels.nostr.uploading import NostrUploads  # noqa: PLC0415 - too
 
     settings = config.nostr
     pool = nostr_pool(settings, deps.clock)
@@ -153,7 +154,8 @@ def nostr_of(config: Config, deps: MessengerDeps) -> Messenger:
     profile = NostrProfile(keys, deps.clock, pool.own, pool, settings.name)
     listener = NostrListener(keys, line, people, profile, legacy=settings.legacy_dm)
     pace = SendingPace(deps.clock, _NOSTR_ACCOUNT, _NOSTR_CHAT)
-    return Messenger(NostrChannel(pool, people, pace, settings.fallback_relays), listener)
+    uploads = NostrUploads(pool, settings.media_servers, deps.uploads)
+    return Messenger(NostrChannel(pool, people, pace, settings.fallback_relays, uploads=uploads), listener)
 
 
 def nostr_pool(settings: NostrConfig, clock: runtime.Clock) -> NostrPool:
@@ -214,7 +216,8 @@ def email_of(config: Config, deps: MessengerDeps) -> Messenger:
     reader = MailboxReader(box.account, MailReader(box.account, box.trust), threads, deps.clock)
     line = EmailLine(deps.clock, deps.line("email", box.account.address))
     files = MailFiles(deps.files.payload if deps.files is not None else None)
-    channel = EmailChannel(box.account, box.smtp, threads, SendingPace(deps.clock, _MAILBOX, _THREAD), files)
+    pace = SendingPace(deps.clock, _MAILBOX, _THREAD)
+    channel = EmailChannel(box.account, box.smtp, threads, pace, files, deps.uploads)
     return Messenger(channel, EmailListener(box.folder, reader, line))
 
 

@@ -18,6 +18,9 @@ _DISCORD_TOKEN = re.compile(r"([A-Za-z0-9_-]{4,60})\.[A-Za-z0-9_-]{4,20}\.[A-Za-
 
 _NOSTR_KEY = re.compile(r"nsec1[02-9ac-hj-np-z]{58}|[0-9a-f]{64}")
 _RELAY = re.compile(r"wss://[!-~]{1,200}|ws://(127\.0\.0\.1|localhost)(:[0-9]+)?/?")
+_MEDIA_SERVER = re.compile(r"https://[!-\"$->A-~]{1,200}|http://(127\.0\.0\.1|localhost)(:[0-9]{1,5})?/?")
+"""Without a query, as paths follow."""
+
 _SLACK_TOKEN = re.compile(r"(xoxb|xapp)-[A-Za-z0-9-]{8,250}")
 
 
@@ -126,6 +129,9 @@ class NostrConfig(ConfigSection):
     """Relays for answers to people who announce none; without one such an answer is dead (NIP-17)."""
     name: str = Field("", max_length=100)
     """Name of the account, which is announced if nobody else did; none for an empty one."""
+    media_servers: tuple[str, ...] = ()
+    """Servers of files (Blossom) that keep the encrypted files of answers, such as https://blossom.example.org; without
+    one no files go with answers."""
     legacy_dm: bool = False
     """Whether direct messages of kind 4 (NIP-04), which show who writes to whom, are read and answered too."""
 
@@ -142,6 +148,14 @@ class NostrConfig(ConfigSection):
         if any(_RELAY.fullmatch(one) is None for one in relays):
             raise ValueError("the address of a relay begins with wss://")
         return relays
+
+    @field_validator("media_servers")
+    @classmethod
+    def validate_media_servers(cls, servers: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse what is not the address of a server of files."""
+        if any(_MEDIA_SERVER.fullmatch(one) is None for one in servers):
+            raise ValueError("the address of a server of files begins with https://")
+        return servers
 
 
 class MatrixConfig(ConfigSection):

@@ -39,9 +39,11 @@ A server without boosts takes files of 10 MB.
 SLACK: Final = ChannelAbilities(findable=True, chars_max=11_000, typing_s=30.0, edits=True, files=True, reactions=True)
 """Slack takes 12,000 characters of Markdown, and counts more than the text itself in them."""
 
-NOSTR: Final = ChannelAbilities(keyed_s=math.inf, chars_max=20_000, unit="bytes", files=True, reactions=True)
+NOSTR: Final = ChannelAbilities(
+    keyed_s=math.inf, chars_max=20_000, unit="bytes", files=True, reactions=True, uploads=20_000_000
+)
 """Each try publishes the same event. Bytes of text as JSON: encrypted twice, and in Base64 each time, it is an event of
-about 39 kB.
+about 39 kB. Files go to servers that are set up for them, and none without one.
 """
 
 MATRIX: Final = ChannelAbilities(
@@ -58,7 +60,7 @@ MATRIX: Final = ChannelAbilities(
 with all that is around them.
 """
 
-EMAIL: Final = ChannelAbilities(chars_max=300_000, files=True)
+EMAIL: Final = ChannelAbilities(chars_max=300_000, files=True, uploads=15_000_000)
 """Every try has one Message-ID, by which most programs, and not all, show a mail once. A longer text goes in several
-mails: many servers refuse mails of more than 10 MB.
+mails, and so do files of more bytes together: in Base64 those of one mail are 20 MB, and many servers refuse more.
 """

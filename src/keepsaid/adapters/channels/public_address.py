@@ -9,10 +9,16 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket as sockets
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from urllib.parse import urlsplit
+
+from keepsaid.values import frozen
 
 _RESOLVED_WITHIN_S = 10.0
 _LOCAL = (".local", ".internal", ".localhost", ".onion")
+
+AddressFinder = Callable[[str, str], Awaitable[str]]
+"""The address of the server of a URL, which has a scheme. Raises NotPublic and OSError."""
 
 
 class NotPublic(Exception):
@@ -47,3 +53,31 @@ async def public_address(url: str, scheme: str) -> str:
     if not addresses or not all(ipaddress.ip_address(one.partition("%")[0]).is_global for one in addresses):
         raise NotPublic
     return addresses[0]
+
+
+@frozen
+class CheckedUrl:
+    """A URL with the address that was checked in it, its headers, and the name that its server has to prove."""
+
+    url: str
+    headers: Mapping[str, str]
+    server_name: str = ""
+
+
+async def checked_url(url: str, trusted: Collection[str], find_address: AddressFinder) -> CheckedUrl:
+    """A URL as it is asked; one of the origins `trusted`, such as http://host:port, as it is.
+
+    Raises NotPublic for another that is not https:// at a public address, and OSError if no address is found.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise NotPublic from None
+    if f"{parts.scheme}://{parts.netloc}" in trusted:
+        return CheckedUrl(url, {})
+    address = await find_address(url, "https")
+    host = f"[{address}]" if ":" in address else address
+    place = host if port is None else f"{host}:{port}"
+    target = parts._replace(netloc=place, fragment="").geturl()
+    return CheckedUrl(target, {"Host": parts.netloc}, parts.hostname or "")

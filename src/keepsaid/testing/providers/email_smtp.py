@@ -12,6 +12,7 @@ from email.message import EmailMessage
 from email.policy import default
 
 from keepsaid.testing.providers.email_lines import LineConnection, LineServer
+from keepsaid.testing.providers.forms import UploadedFile
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
 from keepsaid.values import frozen
 
@@ -42,21 +43,35 @@ class SentMail:
 
     @property
     def text(self) -> str:
-        """Its plain text."""
-        body = self.mail.get_body(("plain",))
-        return "" if body is None else str(body.get_content()).replace("\r\n", "\n").strip()
+        """Its plain text, with what stands between its files."""
+        own = (part for part in self._parts() if part.get_content_type() == "text/plain" and not part.is_attachment())
+        return "\n".join(str(part.get_content()).replace("\r\n", "\n").strip() for part in own)
+
+    @property
+    def files(self) -> list[UploadedFile]:
+        """What is attached to it, in order."""
+        attached = [part for part in self._parts() if part.is_attachment()]
+        return [
+            UploadedFile(part.get_filename("?"), part.get_content_type(), content)
+            for part in attached
+            if isinstance(content := part.get_payload(decode=True), bytes)
+        ]
+
+    def _parts(self) -> list[EmailMessage]:
+        return [part for part in self.mail.walk() if isinstance(part, EmailMessage)]
 
 
 class SmtpServer(LineServer):
     """An SMTP server for one account; an async context manager.
 
     `mischief` decides for each command what goes wrong; `refuses` maps a step (`AUTH`, `MAIL`, `DATA`, `CONTENT`) or a
-    recipient to the answer that it gets. Commands are counted in `calls`.
+    recipient to the answer that it gets. A mail of more than `bytes_max` is refused. Commands are counted in `calls`.
     """
 
-    def __init__(self, mischief: MischiefMaker = harmless, *, port: int = 0) -> None:
+    def __init__(self, mischief: MischiefMaker = harmless, *, port: int = 0, bytes_max: int = 26_214_400) -> None:
         super().__init__(port)
         self.mischief = mischief
+        self.bytes_max = bytes_max
         self.refuses: dict[str, str] = {}
         self.sent: list[SentMail] = []
         self.calls: dict[str, int] = {}
@@ -117,7 +132,7 @@ class _SmtpDialogue:
         if (refusal := self._server.refuses.get(command)) is not None:
             return refusal
         if command in ("EHLO", "HELO"):
-            return "250-scripted\r\n250-AUTH PLAIN\r\n250 8BITMIME"
+            return "250-scripted\r\n250-AUTH PLAIN\r\n250-8BITMIME\r\n" + f"250 SIZE {self._server.bytes_max}"
         if command == "AUTH":
             told = base64.b64decode(line.split(b" ")[2]).split(b"\0")
             self._is_in = told[1:] == [USER.encode(), PASSWORD.encode()]
@@ -155,7 +170,11 @@ class _SmtpDialogue:
         if (refusal := self._server.refuses.get("CONTENT")) is not None:
             await self._say(refusal)
             return True
-        self._server.sent.append(SentMail(self._sender, self._recipient, b"\r\n".join(content) + b"\r\n"))
+        raw = b"\r\n".join(content) + b"\r\n"
+        if len(raw) > self._server.bytes_max:
+            await self._say("552 5.3.4 the mail is too large")
+            return True
+        self._server.sent.append(SentMail(self._sender, self._recipient, raw))
         self._recipient = ""
         if act in (Mischief.RESET_AFTER, Mischief.FAIL_AFTER):
             await self._connection.reset()

@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from keepsaid.adapters.channels.nostr.keys import DIRECT, INBOX_RELAYS, LEGACY, REACTION, WRAP, NostrForged, NostrKeys
+from keepsaid.adapters.channels.nostr.keys import (
+    DIRECT,
+    FILE,
+    INBOX_RELAYS,
+    LEGACY,
+    REACTION,
+    WRAP,
+    NostrForged,
+    NostrKeys,
+)
 from keepsaid.testing.providers.nostr import NostrRelayServer
 
 
@@ -58,7 +67,11 @@ class NostrPerson:
 
     def read_texts(self, relay: NostrRelayServer) -> list[str]:
         """The texts of the messages for the person on a relay."""
-        return [str(one["content"]) for one in self.read(relay) if one["kind"] != REACTION]
+        return [str(one["content"]) for one in self.read(relay) if one["kind"] not in (REACTION, FILE)]
+
+    def read_files(self, relay: NostrRelayServer) -> list[Mapping[str, Any]]:
+        """The files that were sent to the person on a relay: their messages of kind 15."""
+        return [one for one in self.read(relay) if one["kind"] == FILE]
 
     def read_reactions(self, relay: NostrRelayServer) -> list[Mapping[str, Any]]:
         """The reactions for the person on a relay."""

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING
 
 from keepsaid.adapters.channels.abilities import EMAIL
 from keepsaid.adapters.channels.email.account import EmailAccount, address_in
+from keepsaid.adapters.channels.email.attached import WITHOUT_WORDS, before_files, grouped, marked
 from keepsaid.adapters.channels.email.headers import clean
 from keepsaid.adapters.channels.email.threads import MailThread
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
+from keepsaid.domain.turn_files import TurnFile
 from keepsaid.text.styled import PartLimits, StyledText, split
+from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -34,13 +37,20 @@ _NO_SUBJECT = "your message"
 
 
 def mails_of(reply: StoredReply, account: EmailAccount, thread: MailThread | None) -> list[str]:
-    """The mails that a reply is sent in, as ASCII text with CRLF; the Message-ID of each is that of its part."""
+    """The mails that a reply is sent in, as ASCII text with CRLF; the Message-ID of each is that of its part.
+
+    Files go with the last mail that has text, as many as it takes, and the others in further ones: `attached` reads
+    these forms.
+    """
     words = clean(reply.draft.text).replace("\r\n", "\n").replace("\r", "\n")
     texts = [part.text for part in split(StyledText(words), PartLimits(EMAIL.chars_max, 1, lambda _: 1))]
-    return [
-        _mail(reply, account, thread, (n, text))
-        for n, text in enumerate([text for text in texts if text.strip()] or ["(no words)"])
-    ]
+    said, groups = [text for text in texts if text.strip()], grouped(reply.files)
+    if not said:
+        said = [WITHOUT_WORDS if groups else "(no words)"]
+    before, last = said[:-1], MailContent(len(said) - 1, said[-1], groups[0] if groups else ())
+    further = [MailContent(n, WITHOUT_WORDS, group) for n, group in enumerate(groups[1:], start=len(said))]
+    contents = [*(MailContent(n, text) for n, text in enumerate(before)), last, *further]
+    return [_mail(reply, account, thread, content) for content in contents]
 
 
 def message_id(part: ReplyPart, account: EmailAccount) -> str:
@@ -48,8 +58,17 @@ def message_id(part: ReplyPart, account: EmailAccount) -> str:
     return f"{part.key}@{account.domain}"
 
 
-def _mail(reply: StoredReply, account: EmailAccount, thread: MailThread | None, part: tuple[int, str]) -> str:
-    n, text = part
+@frozen
+class MailContent:
+    """What a mail brings: which of its reply's it is, counted from 0, its text and its files."""
+
+    n: int
+    text: str
+    files: Sequence[TurnFile] = ()
+
+
+def _mail(reply: StoredReply, account: EmailAccount, thread: MailThread | None, content: MailContent) -> str:
+    text, part = content.text, ReplyPart(reply.id, content.n, "")
     mail = EmailMessage(SMTP)
     mail["From"] = Address(" ".join(clean(account.name[:_NAME_CHARS_MAX]).split()), *_halves(account.address))
     mail["To"] = Address("", *_halves(address_in(reply.lane.conversation)))
@@ -60,8 +79,9 @@ def _mail(reply: StoredReply, account: EmailAccount, thread: MailThread | None, 
     mail.set_content(text, cte="quoted-printable")
     if len(text) <= _HTML_CHARS_MAX:
         mail.add_alternative(html_of(text), subtype="html", cte="quoted-printable")
-    own = message_id(ReplyPart(reply.id, n, ""), account)
-    ids = "".join(_id_headers(own, reply.draft.reply_to, thread))
+    ids = "".join(_id_headers(message_id(part, account), reply.draft.reply_to, thread))
+    if content.files:
+        return marked(content.files) + ids + before_files(mail, part.key)
     return ids + mail.as_bytes().decode("ascii", "replace")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 
 from keepsaid.adapters.channels.abilities import NOSTR
 from keepsaid.adapters.channels.nostr.directory import NostrDirectory
@@ -15,6 +16,7 @@ from keepsaid.adapters.channels.nostr.publishing import NostrPublisher, Publishe
 from keepsaid.adapters.channels.nostr.reactions import reaction_of
 from keepsaid.adapters.channels.nostr.rumors import NAME
 from keepsaid.adapters.channels.nostr.socket import NostrDown
+from keepsaid.adapters.channels.nostr.uploading import NostrUploads, UploadState
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
 from keepsaid.domain.message import Attachment, Lane
@@ -33,7 +35,10 @@ _LATEST_MAX = 1_000
 
 
 class NostrChannel:
-    """Sends for one account; `fallback` are relays for receivers who name none, `files` fetches what people send."""
+    """Sends for one account; `fallback` are relays for receivers who name none, `files` fetches what people send.
+
+    `uploads` brings what goes with replies to servers of files; without these nothing does.
+    """
 
     name = NAME
     sending = Sending.PUSH
@@ -46,6 +51,7 @@ class NostrChannel:
         pace: SendingPace,
         fallback: Sequence[str] = (),
         files: NostrFiles | None = None,
+        uploads: NostrUploads | None = None,
     ) -> None:
         self.account = pool.keys.public
         self._pool = pool
@@ -53,6 +59,8 @@ class NostrChannel:
         self._pace = pace
         self._fallback = tuple(fallback)
         self._files = files or NostrFiles()
+        self._uploads = uploads or NostrUploads(pool)
+        self.abilities = replace(NOSTR, uploads=self._uploads.bytes_max)
         self._directory = NostrDirectory(pool)
         self._publisher = NostrPublisher(pool)
         self._latest: dict[str, int] = {}
@@ -70,8 +78,9 @@ class NostrChannel:
         The relays are not in it: they are looked up at each try, as a receiver may move.
         """
         people = await self._people.find(reply.lane.conversation)
+        files = await self._uploads.seal(reply) if people is not None else ()
         at_s = self._next_time(reply.lane.conversation)
-        bodies = await asyncio.to_thread(bodies_of, reply, people, self._pool.keys, at_s)
+        bodies = await asyncio.to_thread(bodies_of, reply, people, self._pool.keys, at_s, files)
         self._latest[reply.lane.conversation] = at_s + len(bodies) - 1
         return bodies
 
@@ -86,7 +95,7 @@ class NostrChannel:
             return SendResult(Delivered.DEAD, made.refusal)
         if (held_ms := await self._pace.enter(reply.lane.conversation)) is not None:
             return SendResult(Delivered.RETRY, "the rate limit is reached", retry_after_ms=held_ms, outage=True)
-        result = await self._publish(made, self._age_ms(reply))
+        result = await self._sent(reply, made)
         if result.retry_after_ms is not None:
             self._pace.hold(reply.lane.conversation, result.retry_after_ms)
         return result
@@ -114,8 +123,22 @@ class NostrChannel:
     async def close(self) -> None:
         """Close the connections; what is published in the background is given up."""
         await self._files.close()
+        await self._uploads.close()
         await self._publisher.close()
         await self._pool.close()
+
+    async def _sent(self, reply: StoredReply, part: NostrPart) -> SendResult:
+        """Publish a part, and before it have a server keep its file; words where that cannot be."""
+        if part.file is None:
+            return await self._publish(part, self._age_ms(reply))
+        brought = await self._uploads.bring(reply, part.file)
+        if brought.state is UploadState.AWAY:
+            what, wait_ms = f"not sent: {brought.detail}", brought.retry_after_ms
+            return SendResult(Delivered.RETRY, what, retry_after_ms=wait_ms, outage=True)
+        result = await self._publish(part.instead.get(brought.state.value, part), self._age_ms(reply))
+        if result.outcome is Delivered.CONFIRMED and brought.detail:
+            return replace(result, detail=f"a file was not sent: {brought.detail}")
+        return result
 
     async def _publish(self, part: NostrPart, age_ms: int) -> SendResult:
         """Publish the events of a part to all receivers, and the account's own copy in the background.

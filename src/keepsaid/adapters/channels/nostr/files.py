@@ -10,17 +10,16 @@ import asyncio
 import importlib
 import json
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from hashlib import sha256
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 
 from keepsaid.adapters.channels.downloads import Download, body_of
 from keepsaid.adapters.channels.http_client import LazyClient, plain_client
-from keepsaid.adapters.channels.public_address import NotPublic, public_address
+from keepsaid.adapters.channels.public_address import AddressFinder, CheckedUrl, NotPublic, checked_url, public_address
 from keepsaid.domain.message import Attachment
 from keepsaid.errors import FileRefused, FileUnavailable
 from keepsaid.values import frozen
@@ -33,9 +32,6 @@ _SERVER = "the server of the file"
 _AES_GCM = "cryptography.hazmat.primitives.ciphers.aead"
 _NO_PACKAGE = "it is encrypted, and the package cryptography, which decrypts it, is not installed"
 _TAGS = ("encryption-algorithm", "decryption-key", "decryption-nonce", "x")
-
-AddressFinder = Callable[[str, str], Awaitable[str]]
-"""The address of the server of a URL, which has a scheme. Raises NotPublic and OSError."""
 
 
 def attachment_of(url: str, tags: Mapping[str, str]) -> Attachment:
@@ -59,7 +55,7 @@ class _SealedFile:
         return "_SealedFile()"
 
 
-def _client() -> httpx2.AsyncClient:
+def unshared_client() -> httpx2.AsyncClient:
     """A client that uses no connection twice: one address may have several names."""
     return plain_client(httpx2.Limits(max_connections=4, max_keepalive_connections=0))
 
@@ -71,7 +67,7 @@ class NostrFiles:
         self,
         trusted: Sequence[str] = (),
         find_address: AddressFinder = public_address,
-        make_client: Callable[[], httpx2.AsyncClient] = _client,
+        make_client: Callable[[], httpx2.AsyncClient] = unshared_client,
     ) -> None:
         self._trusted = frozenset(trusted)
         self._find_address = find_address
@@ -80,7 +76,7 @@ class NostrFiles:
     async def pieces(self, ref: str) -> AsyncGenerator[bytes, None]:
         """The bytes of a file, decrypted. Raises FileRefused and FileUnavailable, without its address or its key."""
         sealed = _sealed(ref)
-        cipher = await asyncio.to_thread(_cipher)
+        cipher = await asyncio.to_thread(cipher_module)
         content = await asyncio.to_thread(_opened, cipher, sealed, await self._download(sealed.url))
         for at in range(0, len(content), _PIECE_BYTES):
             yield content[at : at + _PIECE_BYTES]
@@ -91,31 +87,24 @@ class NostrFiles:
 
     async def _download(self, url: str) -> bytearray:
         """The bytes at a URL, 20 MB at most."""
-        target, headers, name = await self._dialled(url)
+        target = await self._dialled(url)
+        download = Download(_SERVER, target.url, {"Accept-Encoding": "identity", **target.headers}, target.server_name)
         content = bytearray()
-        async with aclosing(body_of(await self._client.opened(), Download(_SERVER, target, headers, name))) as pieces:
+        async with aclosing(body_of(await self._client.opened(), download)) as pieces:
             async for piece in pieces:
                 content += piece
                 if len(content) > _BYTES_MAX + _TAG_BYTES:
                     raise FileRefused(f"it is larger than {_BYTES_MAX // 1_000_000} MB")
         return content
 
-    async def _dialled(self, url: str) -> tuple[str, Mapping[str, str], str]:
-        """The URL with the address that was checked in it, its headers, and the name that the server has to prove."""
-        headers = {"Accept-Encoding": "identity"}
+    async def _dialled(self, url: str) -> CheckedUrl:
+        """The URL with the address that was checked in it. Raises FileRefused and FileUnavailable."""
         try:
-            parts = urlsplit(url)
-            if f"{parts.scheme}://{parts.netloc}" in self._trusted:
-                return url, headers, ""
-            address = await self._find_address(url, "https")
+            return await checked_url(url, self._trusted, self._find_address)
         except (NotPublic, ValueError):
             raise FileRefused("its server is not https:// at a public address") from None
         except OSError as error:
             raise FileUnavailable(f"{_SERVER} is not found ({type(error).__name__})") from None
-        host = f"[{address}]" if ":" in address else address
-        place = host if parts.port is None else f"{host}:{parts.port}"
-        headers["Host"] = parts.netloc
-        return parts._replace(netloc=place, fragment="").geturl(), headers, parts.hostname or ""
 
 
 def _sealed(ref: str) -> _SealedFile:
@@ -142,7 +131,7 @@ def _bytes_in(text: str) -> bytes:
     return b""
 
 
-def _cipher() -> Any:
+def cipher_module() -> Any:
     """The module that has AES-GCM. Raises FileRefused without the package."""
     try:
         return importlib.import_module(_AES_GCM)
