@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -120,19 +121,27 @@ async def test_a_long_text_has_its_files_at_its_end() -> None:
         assert [len(one.files) for one in smtp.sent] == [0, 1]
 
 
-async def test_words_stand_in_the_place_of_what_the_server_does_not_take() -> None:
-    """The mail arrives without its files, under the same id."""
+@pytest.mark.parametrize(
+    ("tells", "why"),
+    [
+        (True, r"552 the mail has 42,\d{3} bytes, and the server takes 20,000"),
+        (False, r"552 5\.3\.4 the mail is too large"),
+    ],
+    ids=["said before", "said after"],
+)
+async def test_words_replace_what_the_server_does_not_take(tells: bool, why: str) -> None:
+    """The mail arrives without its files, under the same id. What a server says of sizes saves the transfer."""
     async with SmtpServer(bytes_max=20_000) as smtp:
-        reply = with_sizes("here you are", [30_000])
-        result = await channel_with(smtp, {1: bytes(30_000)}).send(reply)
-        assert (result.outcome, result.detail) == (
-            Delivered.CONFIRMED,
-            "files were not sent: 552 5.3.4 the mail is too large",
-        )
+        smtp.tells_size = tells
+        result = await channel_with(smtp, {1: bytes(30_000)}).send(with_sizes("here you are", [30_000]))
+        assert result.outcome is Delivered.CONFIRMED
+        assert re.fullmatch(f"files were not sent: {why}", result.detail)
         [sent] = smtp.sent
-        words = "[1.txt could not be sent: the mail server answers 552 5.3.4 the mail is too large]"
-        assert (sent.text, sent.files) == (f"here you are\n{words}", [])
+        words = rf"here you are\n\[1\.txt could not be sent: the mail server answers {why}\]"
+        assert re.fullmatch(words, sent.text)
+        assert sent.files == []
         assert sent.message_id == "k1.0@example.org"
+        assert smtp.calls["DATA"] == (1 if tells else 2)
 
 
 async def test_a_server_that_takes_nothing_gets_it_once_more_without_files() -> None:

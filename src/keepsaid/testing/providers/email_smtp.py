@@ -65,13 +65,15 @@ class SmtpServer(LineServer):
     """An SMTP server for one account; an async context manager.
 
     `mischief` decides for each command what goes wrong; `refuses` maps a step (`AUTH`, `MAIL`, `DATA`, `CONTENT`) or a
-    recipient to the answer that it gets. A mail of more than `bytes_max` is refused. Commands are counted in `calls`.
+    recipient to the answer that it gets. A mail of more than `bytes_max` is refused, and with
+    `tells_size` the server names the limit beforehand (RFC 1870). Commands are counted in `calls`.
     """
 
     def __init__(self, mischief: MischiefMaker = harmless, *, port: int = 0, bytes_max: int = 26_214_400) -> None:
         super().__init__(port)
         self.mischief = mischief
         self.bytes_max = bytes_max
+        self.tells_size = True
         self.refuses: dict[str, str] = {}
         self.sent: list[SentMail] = []
         self.calls: dict[str, int] = {}
@@ -132,7 +134,8 @@ class _SmtpDialogue:
         if (refusal := self._server.refuses.get(command)) is not None:
             return refusal
         if command in ("EHLO", "HELO"):
-            return "250-scripted\r\n250-AUTH PLAIN\r\n250-8BITMIME\r\n" + f"250 SIZE {self._server.bytes_max}"
+            size = f"250-SIZE {self._server.bytes_max}\r\n" if self._server.tells_size else ""
+            return f"250-scripted\r\n{size}250-AUTH PLAIN\r\n250 8BITMIME"
         if command == "AUTH":
             told = base64.b64decode(line.split(b" ")[2]).split(b"\0")
             self._is_in = told[1:] == [USER.encode(), PASSWORD.encode()]

@@ -120,8 +120,15 @@ class _Dialogue:
         self.step = RECIPIENT
         await self._client.rcpt(recipient)
         self.step = CONTENT
+        self._check_size(len(content))
         self._trace(await asyncio.to_thread(_lines_of, content))
         await self._client.data(b"", timeout=_ANSWER_S + _line_s(content))
+
+    def _check_size(self, size: int) -> None:
+        """Raise SmtpRefused for more bytes than the server has said that it takes (RFC 1870); 0 means any number."""
+        told = self._client.esmtp_extensions.get("size", "").strip()
+        if told.isascii() and told.isdigit() and len(told) < 19 and 0 < int(told) < size:
+            raise SmtpRefused(CONTENT, 552, f"the mail has {size:,} bytes, and the server takes {int(told):,}")
 
     def _trace(self, lines: bytes) -> None:
         """Write the content, and notice when it leaves: the client first writes DATA, and waits for the answer to it.
