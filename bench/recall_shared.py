@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.contender import Absent
 from bench.servers import postgres
-from keepsaid.adapters.postgres.connection import PostgresPlace
+from keepsaid.adapters.postgres.connection import PostgresPlace, connect
 from keepsaid.adapters.postgres.stores import open_memories
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.system.machine import SystemIds
@@ -45,6 +45,9 @@ async def _in_postgres(url: str, count: int, asked: Sequence[MadeQuestion]) -> l
     store = await open_memories(PostgresPlace(url), SystemIds(), TombstoneKeyring(None))
     try:
         await latency.fill(store, count, _quiet)
+        with connect(PostgresPlace(url)) as server:  # what autovacuum does within a minute of so many rows
+            server.autocommit = True
+            server.execute("VACUUM (ANALYZE) memory_posting, memory_piece")
         return await latency.ask(latency.recall_of(store, asked), asked)
     finally:
         await store.close()

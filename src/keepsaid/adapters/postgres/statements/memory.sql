@@ -1,24 +1,21 @@
 -- Postings are read term by term (OFFSET 0 keeps them so): in a plan for any numbers, the range of pieces would come first.
 -- what FTS5's bm25() comes to with its constants, k1 = 1.2 and b = 0.75
 -- name: scored
-SELECT found.piece_id, sum(
-  greatest(ln((size.pieces - found.pieces + 0.5) / (found.pieces + 0.5)), 0.000001)
-  * found.often * 2.2 / (found.often + 1.2 * (0.25 + 0.75 * found.tokens / size.average))
+SELECT posting.piece_id, sum(
+  greatest(
+    ln(((SELECT CAST(least(pieces, :until - :first) AS REAL) FROM memory_size) - posting.pieces + 0.5) / (posting.pieces + 0.5)),
+    0.000001
+  ) * posting.often * 2.2 / (posting.often + 1.2 * (
+    0.25 + 0.75 * posting.tokens / (SELECT CAST(tokens AS REAL) / greatest(pieces, 1) FROM memory_size)
+  ))
 ) AS score
-FROM (
+FROM json_each/*texts*/(:terms) AS wanted CROSS JOIN LATERAL (
   SELECT
-    posting.piece_id, CAST(posting.tokens AS REAL) AS tokens,
-    CAST(posting.body + posting.speaker + posting.said + posting.grams AS REAL) AS often,
-    CAST(count(*) OVER (PARTITION BY posting.term) AS REAL) AS pieces
-  FROM json_each/*texts*/(:terms) AS wanted CROSS JOIN LATERAL (
-    SELECT * FROM memory_posting WHERE term = left(wanted.value, 250) AND piece_id >= :first AND piece_id < :until OFFSET 0
-  ) AS posting
-) AS found
-CROSS JOIN (
-  SELECT CAST(least(pieces, :until - :first) AS REAL) AS pieces, CAST(tokens AS REAL) / greatest(pieces, 1) AS average
-  FROM memory_size
-) AS size
-GROUP BY found.piece_id
+    piece_id, CAST(tokens AS REAL) AS tokens, CAST(body + speaker + said + grams AS REAL) AS often,
+    CAST(count(*) OVER () AS REAL) AS pieces
+  FROM memory_posting WHERE term = left(wanted.value, 250) AND piece_id >= :first AND piece_id < :until OFFSET 0
+) AS posting
+GROUP BY posting.piece_id
 
 -- name: matches
 SELECT found.piece_id FROM (/*scored*/) AS found
