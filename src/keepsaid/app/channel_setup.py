@@ -76,9 +76,10 @@ async def _nostr(config: Config) -> AccountReport:
 
 async def _matrix(config: Config) -> AccountReport:
     from keepsaid.adapters.channels.matrix.api import MatrixApi  # noqa: PLC0415 - it costs a start 60 ms
-    from keepsaid.adapters.channels.matrix.setup import look_up  # noqa: PLC0415 - with it
+    from keepsaid.adapters.channels.matrix.e2ee import has_library  # noqa: PLC0415 - with it
+    from keepsaid.adapters.channels.matrix.setup import look_up  # noqa: PLC0415 - too
 
-    return await look_up(MatrixApi(secret(config.matrix.token), config.matrix.homeserver))
+    return await look_up(MatrixApi(secret(config.matrix.token), config.matrix.homeserver), decrypts=has_library())
 
 
 async def _email(config: Config) -> AccountReport:
