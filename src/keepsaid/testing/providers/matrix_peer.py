@@ -91,8 +91,7 @@ class MatrixPeer:
 
     def seal(self, kind: str, room: str, content: Mapping[str, Any]) -> dict[str, Any]:
         """The content of an encrypted event, for a room whose members get the key."""
-        if self.olm.should_share_group_session(room):
-            self._share(room)
+        self._share(room)
         return dict(self.olm.group_encrypt(room, {"type": kind, "content": dict(content)}))
 
     def release(self) -> None:
@@ -123,8 +122,11 @@ class MatrixPeer:
         return dict(found.source["content"]) if found is not None else None
 
     def _share(self, room: str) -> None:
-        """Give the devices of the members of a room the key of a new session."""
+        """Give those devices of the members of a room the key that lack it."""
         users = list(self._server.rooms.members(room))
+        if room not in self.olm.outbound_group_sessions or self.olm.outbound_group_sessions[room].expired:
+            self.olm.create_outbound_group_session(room)
+        self.olm.outbound_group_sessions[room].shared = False
         self.olm.handle_response(KeysQueryResponse.from_dict(self._server.keys.query(users)))
         missing = self.olm.get_missing_sessions(users)
         wanted = {user: dict.fromkeys(devices, "signed_curve25519") for user, devices in missing.items()}

@@ -27,7 +27,8 @@ class RoomEvent:
 class MatrixRoomsLedger:
     """Every event of the server. `now_ms` is its clock; `user` the account whose view a sync gives.
 
-    `at` is the end of the stream. `transactions` has the ids of the events that the account sent, by its device and their transaction ids.
+    `at` is the end of the stream. `transactions` has the ids of the events that the account sent, by its device and
+    their transaction ids.
     """
 
     def __init__(self, now_ms: Callable[[], int], user: str = USER) -> None:
