@@ -19,9 +19,11 @@ from keepsaid.ports.runtime import Clock
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.listening import LineLog, MemoryInbox
 from keepsaid.testing.providers.matrix import MatrixServer
+from keepsaid.testing.providers.matrix_peer import MatrixPeer
 from keepsaid.testing.providers.matrix_rooms import USER
 
 ROOM, ANN, BOB = "!room:test", "@ann:test", "@bob:test"
+MEGOLM = "m.megolm.v1.aes-sha2"
 BEGAN_MS = 1_750_000_000_000
 
 
@@ -94,6 +96,12 @@ async def channel_of(matrix: MatrixServer, clock: Clock | None = None) -> AsyncI
 def server(**settings: object) -> MatrixServer:
     """A homeserver whose clock says when the virtual one began."""
     return MatrixServer(now_ms=lambda: BEGAN_MS, **settings)  # type: ignore[arg-type]
+
+
+def encrypted(matrix: MatrixServer, *users: str) -> MatrixPeer:
+    """An encrypted room with Ann and others, and Ann's phone."""
+    matrix.room(ROOM, ANN, *users, encryption=MEGOLM)
+    return MatrixPeer(matrix)
 
 
 def lane_in(room: str = ROOM, thread: str | None = None, account: str = USER) -> Lane:

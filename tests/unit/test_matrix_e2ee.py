@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from tests.unit.matrix_cast import ANN, ROOM, contacted, decrypting, reply_of, sender_of, server
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any
 
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from tests.unit.matrix_cast import (
+    ANN,
+    BEGAN_MS,
+    ROOM,
+    contacted,
+    decrypting,
+    encrypted,
+    lane_in,
+    reply_of,
+    sender_of,
+    server,
+)
+
+from keepsaid.adapters.channels.matrix.e2ee import MatrixCrypto
+from keepsaid.domain.message import EDITED, REACTION, UNREADABLE, topic_of
 from keepsaid.domain.reply import Delivered
-from keepsaid.testing.listening import MemoryInbox
-from keepsaid.testing.providers.matrix import MatrixServer
+from keepsaid.errors import FileRefused
+from keepsaid.ports.channel import ReactionTarget
+from keepsaid.testing.clock import VirtualClock
+from keepsaid.testing.listening import LineLog, MemoryInbox
 from keepsaid.testing.providers.matrix_peer import MatrixPeer
-
-MEGOLM = "m.megolm.v1.aes-sha2"
-
-
-def encrypted(matrix: MatrixServer, *users: str) -> MatrixPeer:
-    """An encrypted room with Ann and others, and Ann's phone."""
-    matrix.room(ROOM, ANN, *users, encryption=MEGOLM)
-    return MatrixPeer(matrix)
+from keepsaid.testing.providers.matrix_rooms import USER
 
 
 async def test_people_and_the_agent_talk_in_an_encrypted_room() -> None:
@@ -33,21 +47,204 @@ async def test_people_and_the_agent_talk_in_an_encrypted_room() -> None:
         assert "hello yourself" not in str(matrix.sent)
 
 
-async def test_a_restart_keeps_keys_and_sessions() -> None:
+async def test_the_line_names_the_device_that_reads() -> None:
+    inbox, shown = MemoryInbox(), LineLog()
+    async with server() as matrix:
+        encrypted(matrix)
+        async with decrypting(matrix, inbox, shown=shown):
+            await shown.until_reason("encrypted rooms are read by the device SCRIPTED")
+
+
+async def test_a_device_whose_keys_are_elsewhere_is_not_used() -> None:
+    inbox, shown = MemoryInbox(), LineLog()
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        MatrixPeer(matrix, USER, matrix.device)
+        async with decrypting(matrix, inbox, shown=shown):
+            await contacted(inbox)
+            ann.say("hello")
+            await inbox.wait_for_count(1)
+            await shown.until_reason("log in again for a new device")
+        assert inbox.last.event == UNREADABLE
+        assert len([one for one in matrix.keys.uploads if "device_keys" in one]) == 2
+
+
+async def test_edits_threads_and_reactions_are_those_of_plain_rooms() -> None:
     inbox = MemoryInbox()
     async with server() as matrix:
         ann = encrypted(matrix)
         async with decrypting(matrix, inbox) as account:
             await contacted(inbox)
-            ann.say("one")
-            await inbox.wait_for(lambda: "one" in inbox.texts)
-            await sender_of(account).send(reply_of("first"))
-        ann.say("two")
+            number = ann.say("hello")
+            ann.edit(number, "hello there")
+            await inbox.wait_for(lambda: "hello there" in inbox.texts)
+            assert (inbox.last.event, inbox.last.provider_id) == (EDITED, number)
+            related: dict[str, Any] = {"m.relates_to": {"rel_type": "m.thread", "event_id": number}}
+            ann.say("in a thread", **related)
+            await inbox.wait_for(lambda: "in a thread" in inbox.texts)
+            assert inbox.last.topic == number
+            matrix.react(number, "👍")
+            await inbox.wait_for(lambda: inbox.last.event == REACTION)
+            lane = lane_in(thread=number)
+            await sender_of(account).send(reply_of("answered there", lane))
+            await sender_of(account).react(lane_in(), ReactionTarget(number), "🎉")
+        assert topic_of(lane) == number
+        assert matrix.sent[-1].content["m.relates_to"]["event_id"] == number
+        assert ann.texts() == ["answered there"]
+        assert matrix.reactions[-1].content["m.relates_to"]["key"] == "🎉"
+
+
+def sealed_file(plain: bytes) -> tuple[bytes, dict[str, Any]]:
+    """A file as a client uploads it, and what it says of it."""
+    cipher = Cipher(algorithms.AES(bytes(range(32))), modes.CTR(bytes(16))).encryptor()
+    content = cipher.update(plain) + cipher.finalize()
+    digest = sha256(content).digest()
+    return content, {
+        "v": "v2",
+        "key": {"k": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8", "alg": "A256CTR", "kty": "oct"},
+        "iv": "AAAAAAAAAAAAAAAAAAAAAA",
+        "hashes": {"sha256": b64encode(digest).decode().rstrip("=")},
+    }
+
+
+@pytest.mark.parametrize("is_genuine", [True, False])
+async def test_a_file_is_decrypted_if_it_has_the_hash_of_its_message(is_genuine: bool) -> None:
+    inbox, plain = MemoryInbox(), b"a file " * 100_000
+    async with server() as matrix:
+        ann = encrypted(matrix)
         async with decrypting(matrix, inbox) as account:
-            await inbox.wait_for(lambda: "two" in inbox.texts)
-            await sender_of(account).send(reply_of("second", number=2))
-        assert ann.texts() == ["first", "second"]
-        sessions = {one.content["session_id"] for one in matrix.sent}
-        uploads = [one for one in matrix.keys.uploads if "device_keys" in one]
-    assert len(sessions) == 1
-    assert len(uploads) == 2, "Ann's, and one of the account"
+            await contacted(inbox)
+            content, told = sealed_file(plain)
+            kept = matrix.media.attach(content if is_genuine else content[:-1] + b"?", "a.txt")
+            file = {**told, "url": kept.pop("url")}
+            ann.send("m.room.message", ROOM, {**kept, "file": file})
+            await inbox.wait_for_count(1)
+            [attached] = inbox.last.files
+            channel = sender_of(account)
+            if is_genuine:
+                assert b"".join([piece async for piece in channel.fetch(USER, attached)]) == plain
+            else:
+                with pytest.raises(FileRefused, match="hash"):
+                    _ = [piece async for piece in channel.fetch(USER, attached)]
+
+
+async def test_a_key_that_comes_late_brings_its_messages_once() -> None:
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        async with decrypting(matrix, inbox):
+            await contacted(inbox)
+            ann.holds_keys = True
+            number = ann.say("early")
+            await inbox.wait_for_count(1)
+            assert (inbox.last.event, inbox.last.text) == (UNREADABLE, "encrypted")
+        async with decrypting(matrix, inbox):
+            ann.release()
+            await inbox.wait_for_count(2)
+            assert (inbox.last.text, inbox.last.external_id) == ("early", f"matrix:{number}")
+            ann.say("then")
+            await inbox.wait_for(lambda: "then" in inbox.texts)
+        assert inbox.texts == ["encrypted", "early", "then"]
+
+
+async def test_an_event_is_not_believed_from_another_sender_than_that_of_its_key() -> None:
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        ann = encrypted(matrix, "@bob:test")
+        async with decrypting(matrix, inbox):
+            await contacted(inbox)
+            content = ann.seal("m.room.message", ROOM, {"msgtype": "m.text", "body": "as Bob"})
+            matrix.send("m.room.encrypted", ROOM, "@bob:test", content)
+            matrix.send("m.room.encrypted", ROOM, ANN, {**content, "session_id": "unknown"})
+            await inbox.wait_for_count(2)
+        assert inbox.texts == ["encrypted", "encrypted"]
+
+
+async def test_a_message_that_is_sent_again_is_refused_also_after_a_restart() -> None:
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        async with decrypting(matrix, inbox):
+            await contacted(inbox)
+            content = ann.seal("m.room.message", ROOM, {"msgtype": "m.text", "body": "once"})
+            matrix.send("m.room.encrypted", ROOM, ANN, content)
+            await inbox.wait_for_count(1)
+            matrix.send("m.room.encrypted", ROOM, ANN, content)
+            await inbox.wait_for_count(2)
+        async with decrypting(matrix, inbox):
+            matrix.send("m.room.encrypted", ROOM, ANN, content)
+            await inbox.wait_for_count(3)
+        assert inbox.texts == ["once", "encrypted", "encrypted"]
+
+
+async def test_a_device_that_did_not_sign_its_keys_is_not_written_to() -> None:
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        other = MatrixPeer(matrix, ANN, "FORGED")
+        keys = matrix.keys.devices[ANN]["FORGED"]
+        keys["keys"]["curve25519:FORGED"] = ann.olm.account.identity_keys["curve25519"]
+        async with decrypting(matrix, inbox) as account:
+            await contacted(inbox)
+            await sender_of(account).send(reply_of("for Ann"))
+        assert (ann.texts(), other.texts()) == (["for Ann"], [])
+        assert (ANN, "FORGED") not in matrix.keys.letters
+
+
+async def test_a_device_that_changes_its_key_is_not_trusted() -> None:
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        async with decrypting(matrix, inbox) as account:
+            await contacted(inbox)
+            await sender_of(account).send(reply_of("one"))
+            assert ann.texts() == ["one"]
+            other = MatrixPeer(matrix, ANN, ann.device)
+            other.say("by another key")
+            await inbox.wait_for_count(1)
+            await sender_of(account).send(reply_of("two", number=2))
+        assert inbox.texts == ["encrypted"]
+        assert other.texts() == []
+
+
+async def test_one_time_keys_are_replenished() -> None:
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        async with decrypting(matrix, inbox):
+            await contacted(inbox)
+            keys = matrix.keys.one_time[USER, matrix.device]
+            for name in list(keys)[10:]:
+                del keys[name]
+            ann.say("hello")
+            await matrix.wait_for(lambda: len(keys) >= 45)
+
+
+async def test_a_room_gets_a_new_session_after_a_week_or_a_hundred_messages() -> None:
+    inbox, clock = MemoryInbox(), VirtualClock(BEGAN_MS)
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        async with decrypting(matrix, inbox, clock) as account:
+            await contacted(inbox)
+            channel = sender_of(account, clock)
+            for number in range(1, 102):
+                await channel.send(reply_of(f"message {number}", number=number))
+            await clock.advance(7 * 86_400_000)
+            await channel.send(reply_of("message 102", number=102))
+        sessions = [one.content["session_id"] for one in matrix.sent]
+        assert len(set(sessions[:100])) == 1
+        assert len(set(sessions)) == 3
+        assert ann.texts() == [f"message {number}" for number in range(1, 103)]
+
+
+async def test_without_a_device_encrypted_rooms_are_named() -> None:
+    inbox, shown = MemoryInbox(), LineLog()
+    async with server() as matrix:
+        encrypted(matrix)
+        matrix.device = ""
+        async with decrypting(matrix, inbox, shown=shown) as account:
+            await contacted(inbox)
+            await shown.until_reason("no device")
+            result = await sender_of(account).send(reply_of("in plain words"))
+        assert isinstance(account.crypto, MatrixCrypto)
+        assert (result.outcome, matrix.sent) == (Delivered.DEAD, [])
