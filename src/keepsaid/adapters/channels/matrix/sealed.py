@@ -26,7 +26,7 @@ _CIPHERS = "cryptography.hazmat.primitives.ciphers"
 
 
 @frozen
-class SealedFile:
+class EncryptedFile:
     """Where an encrypted file is, its key, the first value of its counter, and its SHA-256."""
 
     address: str
@@ -36,7 +36,7 @@ class SealedFile:
 
     def __repr__(self) -> str:
         """Nothing of it: it holds a key."""
-        return "SealedFile()"
+        return "EncryptedFile()"
 
 
 def sealed_ref(file: MediaObject) -> str:
@@ -49,7 +49,7 @@ def sealed_ref(file: MediaObject) -> str:
     return json.dumps(parts)
 
 
-def sealed_file(ref: str) -> SealedFile | None:
+def sealed_file(ref: str) -> EncryptedFile | None:
     """The file of a `sealed_ref`; None for the address of a file that is not encrypted. Raises FileRefused."""
     if not ref.startswith("["):
         return None
@@ -60,10 +60,10 @@ def sealed_file(ref: str) -> SealedFile | None:
         raise FileRefused("the key of the file cannot be read") from None
     if len(key) != _KEY_BYTES or len(counter) != _COUNTER_BYTES:
         raise FileRefused("the key of the file has another length than such keys have")
-    return SealedFile(address, key, counter, digest)
+    return EncryptedFile(address, key, counter, digest)
 
 
-async def opened_pieces(sealed: SealedFile, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+async def opened_pieces(sealed: EncryptedFile, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     """The bytes of a file, decrypted, once all of them came and have its hash. Raises FileRefused, and as `pieces`."""
     content = bytearray()
     async with aclosing(pieces):
@@ -76,7 +76,7 @@ async def opened_pieces(sealed: SealedFile, pieces: AsyncGenerator[bytes, None])
         yield plain[at : at + _PIECE_BYTES]
 
 
-def _opened(sealed: SealedFile, content: bytes) -> bytes:
+def _opened(sealed: EncryptedFile, content: bytes) -> bytes:
     if not compare_digest(sha256(content).digest(), sealed.digest):
         raise FileRefused("it is not the file of the message: its hash differs")
     try:
