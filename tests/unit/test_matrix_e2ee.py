@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from hashlib import sha256
 from typing import Any
@@ -11,7 +12,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from tests.unit.matrix_cast import (
     ANN,
     BEGAN_MS,
+    MEGOLM,
     ROOM,
+    api_of,
     contacted,
     decrypting,
     encrypted,
@@ -22,6 +25,8 @@ from tests.unit.matrix_cast import (
 )
 
 from keepsaid.adapters.channels.matrix.e2ee import MatrixCrypto
+from keepsaid.adapters.channels.matrix.line import MatrixAccount
+from keepsaid.adapters.channels.matrix.olm import OLM
 from keepsaid.domain.message import EDITED, REACTION, UNREADABLE, topic_of
 from keepsaid.domain.reply import Delivered
 from keepsaid.errors import FileRefused
@@ -160,6 +165,21 @@ async def test_an_event_is_not_believed_from_another_sender_than_that_of_its_key
         assert inbox.texts == ["encrypted", "encrypted"]
 
 
+async def test_nobody_deletes_messages_of_others_by_an_encrypted_event() -> None:
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        ann, eve = encrypted(matrix, "@eve:test"), MatrixPeer(matrix, "@eve:test", "EVEPHONE")
+        async with decrypting(matrix, inbox):
+            await contacted(inbox)
+            number = ann.say("mine")
+            await inbox.wait_for_count(1)
+            eve.send("m.room.redaction", ROOM, {"redacts": number})
+            await inbox.wait_for_count(2)
+            matrix.redact(number)
+            await inbox.wait_for_count(3)
+        assert [one.event for one in inbox.kept.values()] == ["", UNREADABLE, EDITED]
+
+
 async def test_a_message_that_is_sent_again_is_refused_also_after_a_restart() -> None:
     inbox = MemoryInbox()
     async with server() as matrix:
@@ -248,3 +268,74 @@ async def test_without_a_device_encrypted_rooms_are_named() -> None:
             result = await sender_of(account).send(reply_of("in plain words"))
         assert isinstance(account.crypto, MatrixCrypto)
         assert (result.outcome, matrix.sent) == (Delivered.DEAD, [])
+
+
+async def test_a_long_text_in_any_script_fits_into_encrypted_events() -> None:
+    inbox, text = MemoryInbox(), "日本語の長い文章です。" * 4_000
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        async with decrypting(matrix, inbox) as account:
+            await contacted(inbox)
+            result = await sender_of(account).send(reply_of(text))
+        assert result.outcome is Delivered.CONFIRMED
+        assert "".join(ann.texts()) == text
+
+
+async def test_a_broken_session_with_a_device_is_replaced() -> None:
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        async with decrypting(matrix, inbox) as account:
+            await contacted(inbox)
+            await sender_of(account).send(reply_of("one"))
+            ours = matrix.keys.devices[USER][matrix.device]["keys"][f"curve25519:{matrix.device}"]
+            sealed = {ours: {"type": 1, "body": "AwogAAAA"}}
+            letter = {"algorithm": OLM, "sender_key": ann.olm.account.identity_keys["curve25519"], "ciphertext": sealed}
+            matrix.send_to_devices(ANN, "m.room.encrypted", {USER: {matrix.device: letter}})
+            await matrix.wait_for(lambda: matrix.calls["sendToDevice"] == 2)
+            await sender_of(account).send(reply_of("two", number=2))
+        assert matrix.calls["keys/claim"] == 2
+        assert ann.texts() == ["one", "two"]
+
+
+async def test_devices_are_looked_up_again_after_a_restart() -> None:
+    """What changed while nobody listened is known before anything is encrypted."""
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        async with decrypting(matrix, inbox) as account:
+            await contacted(inbox)
+            await sender_of(account).send(reply_of("one"))
+        tablet = MatrixPeer(matrix, ANN, "TABLET")
+        api = api_of(matrix)
+        account = MatrixAccount(api, crypto=MatrixCrypto(api, VirtualClock(BEGAN_MS), inbox))
+        await sender_of(account).send(reply_of("two", number=2))
+        await api.close()
+        assert (ann.texts(), tablet.texts()) == (["one", "two"], ["two"])
+
+
+@pytest.mark.parametrize(
+    "letter",
+    [
+        {},
+        {"algorithm": OLM},
+        {"algorithm": OLM, "sender_key": "?", "ciphertext": {"OURS": {"type": 0, "body": "?"}}},
+        {"algorithm": OLM, "sender_key": "A" * 43, "ciphertext": {"OURS": {"type": 0, "body": "AwogAAAA"}}},
+        {"algorithm": OLM, "sender_key": "A" * 43, "ciphertext": {"OURS": {"type": "x", "body": 7}}},
+        {"algorithm": OLM, "sender_key": ["A"], "ciphertext": "OURS"},
+    ],
+)
+async def test_no_letter_stops_the_listener(letter: dict[str, Any]) -> None:
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        async with decrypting(matrix, inbox):
+            await contacted(inbox)
+            ours = matrix.keys.devices[USER][matrix.device]["keys"][f"curve25519:{matrix.device}"]
+            made = json.loads(json.dumps(letter).replace("OURS", ours))
+            matrix.send_to_devices("@eve:test", "m.room.encrypted", {USER: {matrix.device: made}})
+            for content in ({}, {"algorithm": MEGOLM, "session_id": 1, "ciphertext": "?"}, {"algorithm": MEGOLM}):
+                matrix.send("m.room.encrypted", ROOM, ANN, content)
+            ann.say("hello")
+            await inbox.wait_for(lambda: "hello" in inbox.texts)
+        assert inbox.texts == ["encrypted"] * 3 + ["hello"]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from keepsaid.adapters.channels.matrix.api import MatrixApi, MatrixRefused, path_of
+from keepsaid.adapters.channels.matrix.events import REDACTION
 from keepsaid.adapters.channels.matrix.records import CryptoRecords, is_nameable
 from keepsaid.adapters.channels.matrix.updates import ENCRYPTED_EVENT, Event, MatrixUser
 from keepsaid.domain.line import Cursor
@@ -36,7 +37,13 @@ _KEYS_LEAST = 25
 """With fewer one-time keys at the homeserver, more are uploaded: half of those that it may have."""
 
 _NO_KEYS_MS = 3_600_000
-"""A device without one-time keys is asked for one again after this."""
+"""A device without one-time keys is asked for one again after this; a session is not replaced again before."""
+
+_NEVER_SEALED = (REDACTION, ENCRYPTED_EVENT)
+"""Types that no event can have inside: the homeserver itself has to check who may delete what."""
+
+_LOOK_UP_MS = 60_000
+"""The devices of somebody are not looked up again before this because an event is of none of them."""
 
 
 def has_library() -> bool:
@@ -55,6 +62,9 @@ class MatrixCrypto:
         self._changing = asyncio.Lock()
         self._is_loaded = False
         self._no_keys: dict[tuple[str, str], float] = {}
+        self._looked_up: dict[str, float] = {}
+        self._broken: dict[str, PeerDevice] = {}
+        self._mended: dict[str, float] = {}
         self._user = MatrixUser("")
         self.refusal = ""
         """Why encrypted rooms cannot be read, although the packages are there; "" where they can."""
@@ -99,6 +109,7 @@ class MatrixCrypto:
         if not self.refusal:
             async with self.change(user):
                 await self._upload()
+                await self._mend()
                 await self._send_letters()
 
     def take(self, answer: Mapping[str, Any]) -> list[tuple[str, Event]]:
@@ -130,6 +141,8 @@ class MatrixCrypto:
             return None
         try:
             opened = self._megolm.open(room, event)
+            if opened.kind in _NEVER_SEALED:
+                raise self._refused(f"{opened.kind} is never encrypted")
             if not await self._is_by(str(event["sender"]), opened):
                 raise self._missing(opened.session)
         except self._missing as error:
@@ -158,10 +171,10 @@ class MatrixCrypto:
             await self._look_up(members)
             peers = {(one.user, one.device): one for member in members for one in self._devices.of(member)}
             peers.pop((user.id, user.device), None)
-            await self._open_sessions(peers.values())
+            await self._open_sessions(one for one in peers.values() if not self._olm.has_session(one.curve))
             reached = {target: one for target, one in peers.items() if self._olm.has_session(one.curve)}
             lacking = self._megolm.begin(room, reached, self._clock.now_ms())
-            self._write_letters(room, [reached[target] for target in lacking])
+            self._write_letters([reached[one] for one in lacking], "m.room_key", self._megolm.room_key(room))
             self._megolm.shared(room, lacking)
             curve = self._olm.curve
             sealed = [self._megolm.seal(room, kind, list(forms), curve) for forms in contents]
@@ -226,9 +239,26 @@ class MatrixCrypto:
         await self.commit()
 
     def _take_letter(self, letter: Event) -> None:
-        payload = self._olm.unseal(letter.get("sender"), letter.get("content"))
+        sender, content = letter.get("sender"), letter.get("content")
+        payload = self._olm.unseal(sender, content)
         if payload is not None and payload.kind == "m.room_key":
             self._megolm.add(payload)
+        elif payload is None and isinstance(sender, str) and isinstance(content, Mapping):
+            peers = self._devices.of(sender) if is_nameable(sender) else ()
+            self._broken |= {one.curve: one for one in peers if one.curve == content.get("sender_key")}
+
+    async def _mend(self) -> None:
+        """Begin new sessions with devices whose messages could not be opened, and let them know: once an hour each."""
+        now, broken = self._clock.monotonic_ms(), self._broken
+        self._broken = {}
+        peers = [one for one in broken.values() if self._mended.get(one.curve, 0.0) <= now]
+        if not peers:
+            return
+        self._mended |= {one.curve: now + _NO_KEYS_MS for one in peers}
+        for peer in await self._open_sessions(peers):
+            _log.warning("the session with the device %s of %s was broken: there is a new one", peer.device, peer.user)
+            self._write_letters([peer], "m.dummy", {})
+        await self.commit()
 
     def _wait(self, room: str, session: str, event: Event) -> None:
         """Keep an event until its key comes: 100 of a session."""
@@ -253,8 +283,9 @@ class MatrixCrypto:
 
     async def _is_by(self, sender: str, opened: MegolmPlaintext) -> bool:
         """Whether the device that encrypted an event is one of its sender."""
+        is_old = self._looked_up.get(sender, -_LOOK_UP_MS) + _LOOK_UP_MS <= self._clock.monotonic_ms()
         if not self._devices.has(sender, opened.curve, opened.ed):
-            await self._look_up([sender], is_new=True)
+            await self._look_up([sender], is_new=is_old)
         return self._devices.has(sender, opened.curve, opened.ed)
 
     async def _members(self, room: str) -> list[str]:
@@ -262,40 +293,53 @@ class MatrixCrypto:
         return [one for one in told if is_nameable(one)] if isinstance(told, Mapping) else []
 
     async def _look_up(self, users: Sequence[str], *, is_new: bool = False) -> None:
-        """Ask for the devices of users, where they are not known, or `is_new`."""
-        wanted = list(users) if is_new else self._devices.stale(users)
+        """Ask for the devices of users where they are not known, or this process never asked, or `is_new`."""
+        stale = self._devices.stale(users)
+        wanted = [one for one in users if is_new or one in stale or one not in self._looked_up]
         if wanted:
-            told = await self._api.call("POST", "/keys/query", {"device_keys": {user: [] for user in wanted}})
+            told = await self._ask("/keys/query", {"device_keys": {user: [] for user in wanted}})
             self._devices.take(wanted, told.get("device_keys"))
+            self._looked_up |= dict.fromkeys(wanted, self._clock.monotonic_ms())
 
-    async def _open_sessions(self, peers: Sequence[PeerDevice] | Any) -> None:
-        """Begin a session with each device without one; those without keys are asked again after an hour."""
+    async def _ask(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a homeserver says of keys; nothing where it refuses to."""
+        try:
+            return await self._api.call("POST", path, body)
+        except MatrixRefused as error:
+            if error.passes:
+                raise
+            _log.warning("the homeserver refuses %s: %s", path, error)
+            return {}
+
+    async def _open_sessions(self, peers: Iterable[PeerDevice]) -> list[PeerDevice]:
+        """Begin sessions with devices; returns those that gave a key. Others are asked again after an hour."""
         now = self._clock.monotonic_ms()
         lacking = {
-            (one.user, one.device): one
-            for one in peers
-            if not self._olm.has_session(one.curve) and self._no_keys.get((one.user, one.device), 0.0) <= now
+            (one.user, one.device): one for one in peers if self._no_keys.get((one.user, one.device), 0.0) <= now
         }
         if not lacking:
-            return
+            return []
         wanted: dict[str, dict[str, str]] = {}
         for user, device in lacking:
             wanted.setdefault(user, {})[device] = "signed_curve25519"
-        told = (await self._api.call("POST", "/keys/claim", {"one_time_keys": wanted})).get("one_time_keys")
+        told = (await self._ask("/keys/claim", {"one_time_keys": wanted})).get("one_time_keys")
+        opened: list[PeerDevice] = []
         for (user, device), peer in lacking.items():
             by_user = told.get(user) if isinstance(told, Mapping) else None
-            if not self._olm.open_session(peer, by_user.get(device) if isinstance(by_user, Mapping) else None):
+            if self._olm.open_session(peer, by_user.get(device) if isinstance(by_user, Mapping) else None):
+                opened.append(peer)
+            else:
                 _log.warning("the device %s of %s gives no key: it cannot read what is sent now", device, user)
                 self._no_keys[user, device] = now + _NO_KEYS_MS
+        return opened
 
-    def _write_letters(self, room: str, peers: Sequence[PeerDevice]) -> None:
-        """Encrypt the key of our session for devices; the letters are sent after they are stored, until they arrive."""
+    def _write_letters(self, peers: Sequence[PeerDevice], kind: str, content: Mapping[str, Any]) -> None:
+        """Encrypt a message for devices; the letters are sent after they are stored, until they arrive."""
         waiting = (self._records.read(_LETTERS, self._user.device) or {"letters": []})["letters"]
-        content = self._megolm.room_key(room)
         for start in range(0, len(peers), _LETTER_DEVICES):
             messages: dict[str, dict[str, Any]] = {}
             for peer in peers[start : start + _LETTER_DEVICES]:
-                messages.setdefault(peer.user, {})[peer.device] = self._olm.seal(peer, "m.room_key", content)
+                messages.setdefault(peer.user, {})[peer.device] = self._olm.seal(peer, kind, content)
             waiting.append({"txn": f"k{secrets.token_hex(12)}", "messages": messages})
         if waiting:
             self._records.write({"letters": waiting}, _LETTERS, self._user.device)

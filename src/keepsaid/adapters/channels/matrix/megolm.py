@@ -144,7 +144,8 @@ class MegolmMachine:
         session, kept = self._ours(room)
         made = []
         for content in contents:
-            plain = json.dumps({"type": kind, "content": content, "room_id": room}).encode()
+            said = {"type": kind, "content": content, "room_id": room}
+            plain = json.dumps(said, ensure_ascii=False).encode("utf-8", "replace")
             told = {
                 "algorithm": MEGOLM,
                 "sender_key": curve,

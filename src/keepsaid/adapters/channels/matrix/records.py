@@ -14,8 +14,8 @@ from typing import Any
 from keepsaid.domain.line import Cursor
 
 _PREFIX = "e2ee"
-_PART = re.compile(r"\S{1,255}")
-"""A part of a name: without spaces, so that no name of one kind can be that of another."""
+_PART = re.compile(r"[!-~]{1,255}")
+"""A part of a name: without spaces, so that no name of one kind can be that of another, and storable anywhere."""
 
 
 def is_nameable(*parts: object) -> bool:
