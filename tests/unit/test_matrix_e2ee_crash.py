@@ -177,3 +177,33 @@ async def test_a_member_that_left_cannot_read_what_follows() -> None:
         assert ann.texts() == ["one", "two", "three", "four"]
         assert (bob.texts(), tablet.texts()) == (["one"], ["three"])
         assert [sessions.index(one) for one in sessions] == [0, 1, 1, 3]
+
+
+async def test_a_homeserver_that_wants_fewer_requests_is_left_alone_as_long_as_it_says() -> None:
+    inbox, clock = MemoryInbox(), VirtualClock(BEGAN_MS)
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        async with decrypting(matrix, inbox, clock) as account:
+            await contacted(inbox)
+            channel = sender_of(account, clock)
+            await account.rooms.is_encrypted(ROOM)
+            matrix.mischief = one_after_the_other(Mischief.SLOW_DOWN, method="keys/query")
+            for _ in range(3):
+                assert (await channel.send(reply_of("patience"))).outcome is Delivered.RETRY
+            assert matrix.calls["keys/query"] == 2, "the device's own, and one of its peers"
+            await clock.advance(1_200)
+            await channel.send(reply_of("patience"))
+        assert ann.texts() == ["patience"]
+
+
+async def test_keys_that_the_homeserver_refuses_leave_other_rooms_alone() -> None:
+    inbox, shown = MemoryInbox(), LineLog()
+    async with server() as matrix:
+        encrypted(matrix)
+        matrix.room("!plain:test", ANN)
+        matrix.keys.refuses = True
+        async with decrypting(matrix, inbox, shown=shown):
+            await contacted(inbox)
+            matrix.say("in plain words", "!plain:test")
+            await inbox.wait_for(lambda: "in plain words" in inbox.texts)
+            await shown.until_reason("does not take the keys")

@@ -238,6 +238,8 @@ class MatrixServer(ListeningServer):
     def _keys(self, what: str, names: Sequence[str], body: Mapping[str, Any]) -> dict[str, Any]:
         """What the device of the account wants of keys, or sends to devices: the latter once for a transaction."""
         match (what, *names):
+            case ("upload",) if self.keys.refuses:
+                raise MatrixError(400, "M_UNKNOWN", "One time key signed_curve25519:AAAA already exists")
             case ("upload",):
                 return self.keys.upload(USER, self.device, body)
             case ("query",):

@@ -14,7 +14,7 @@ class MatrixKeysLedger:
     """The keys of all devices. `letters` has what was sent to a device and did not arrive yet, by user and device.
 
     `devices` has the keys of devices by user and id, `one_time` their one-time keys, `transactions` the ids of what was
-    sent to devices. Each is left open for a test to change.
+    sent to devices. While it `refuses`, the account uploads in vain. Each is left open for a test to change.
     """
 
     def __init__(self, rooms: MatrixRoomsLedger) -> None:
@@ -22,6 +22,7 @@ class MatrixKeysLedger:
         self.one_time: dict[tuple[str, str], dict[str, Any]] = {}
         self.letters: dict[tuple[str, str], list[tuple[int, dict[str, Any]]]] = {}
         self.transactions: set[str] = set()
+        self.refuses = False
         self.uploads: list[Mapping[str, Any]] = []
         self._rooms = rooms
         self._changed: list[tuple[int, str]] = []

@@ -69,6 +69,7 @@ class MatrixChannel:
         self._api = account.api
         self._pace = pace
         self._clock = clock
+        self._keys_from = 0.0
 
     @property
     def account(self) -> str:
@@ -103,6 +104,8 @@ class MatrixChannel:
     async def _sealed(self, reply: StoredReply, contents: Sequence[Content]) -> list[dict[str, object]]:
         """Contents as they are sent: encrypted, if their room is, as themselves and as possible repeats."""
         room = room_of(reply.lane)
+        if self._clock.monotonic_ms() < self._keys_from:
+            raise ChannelError("the homeserver wants fewer requests now")
         plain: list[dict[str, object]] = [{"content": one} for one in contents]
         try:
             user = await self._bot.user()
@@ -116,6 +119,8 @@ class MatrixChannel:
                 f"the room is encrypted or may be, and the homeserver cannot be reached: {error}"
             ) from None
         except MatrixRefused as error:
+            if (held_ms := self._refused(error).retry_after_ms) is not None:
+                self._keys_from = self._clock.monotonic_ms() + held_ms
             if error.passes:
                 raise ChannelError(f"the keys of the room cannot be looked up: {error}") from None
             return plain

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from keepsaid.adapters.channels.matrix.api import MatrixApi, MatrixRefused, path_of
 from keepsaid.adapters.channels.matrix.events import REDACTION
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from keepsaid.adapters.channels.matrix.megolm import MegolmMachine, MegolmPlaintext
     from keepsaid.adapters.channels.matrix.olm import OlmMachine, PeerDevice
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _log = logging.getLogger("keepsaid.matrix")
 _HERE = "keepsaid.adapters.channels.matrix"
 _LETTERS, _WAITING, _SERVER = "letters", "wait", "server"
@@ -58,7 +60,7 @@ class MatrixCrypto:
         self._api = api
         self._clock = clock
         self._inbox = inbox
-        self._records = CryptoRecords()
+        self._records = CryptoRecords({})
         self._changing = asyncio.Lock()
         self._is_loaded = False
         self._no_keys: dict[tuple[str, str], float] = {}
@@ -112,8 +114,11 @@ class MatrixCrypto:
                 await self._mend()
                 await self._send_letters()
 
-    def take(self, answer: Mapping[str, Any]) -> list[tuple[str, Event]]:
+    async def take(self, answer: Mapping[str, Any]) -> list[tuple[str, Event]]:
         """Take what a sync says to the device, within a change; returns events that waited for it, with their rooms."""
+        return await _in_thread(self._take, answer)
+
+    def _take(self, answer: Mapping[str, Any]) -> list[tuple[str, Event]]:
         lists, counts = answer.get("device_lists"), answer.get("device_one_time_keys_count")
         for name in ("changed", "left"):
             told = lists.get(name) if isinstance(lists, Mapping) else None
@@ -174,7 +179,8 @@ class MatrixCrypto:
             await self._open_sessions(one for one in peers.values() if not self._olm.has_session(one.curve))
             reached = {target: one for target, one in peers.items() if self._olm.has_session(one.curve)}
             lacking = self._megolm.begin(room, reached, self._clock.now_ms())
-            self._write_letters([reached[one] for one in lacking], "m.room_key", self._megolm.room_key(room))
+            gets = [reached[one] for one in lacking]
+            await _in_thread(self._write_letters, gets, "m.room_key", self._megolm.room_key(room))
             self._megolm.shared(room, lacking)
             curve = self._olm.curve
             sealed = [self._megolm.seal(room, kind, list(forms), curve) for forms in contents]
@@ -188,7 +194,7 @@ class MatrixCrypto:
 
     async def _load(self, user: MatrixUser) -> None:
         olm, megolm, devices = await asyncio.to_thread(_machines)
-        self._records.load(await self._inbox.cursors(user.id))
+        self._records = CryptoRecords(await self._inbox.cursors(user.id))
         self._user = user
         self._olm: OlmMachine = olm.OlmMachine(user, self._records)
         self._megolm: MegolmMachine = megolm.MegolmMachine(user.device, self._records)
@@ -211,7 +217,7 @@ class MatrixCrypto:
 
     async def _is_taken(self, user: MatrixUser) -> bool:
         """Whether the homeserver has keys of the device, which cannot be ours."""
-        told = await self._api.call("POST", "/keys/query", {"device_keys": {user.id: [user.device]}})
+        told = await self._ask("/keys/query", {"device_keys": {user.id: [user.device]}})
         found = told.get("device_keys")
         ours = found.get(user.id) if isinstance(found, Mapping) else None
         return isinstance(ours, Mapping) and user.device in ours
@@ -221,7 +227,7 @@ class MatrixCrypto:
         count = (self._records.read(_SERVER, self._user.device) or {}).get("keys", 0)
         if self._olm.is_known and count >= _KEYS_LEAST:
             return
-        body = self._olm.upload(count)
+        body = await _in_thread(self._olm.upload, count)
         await self.commit()
         if not body:
             return
@@ -230,7 +236,7 @@ class MatrixCrypto:
         except MatrixRefused as error:
             if error.passes:
                 raise
-            self.refusal = f"the homeserver does not take keys: {error}"
+            self.refusal = f"the homeserver does not take the keys of this device, log in again for a new one: {error}"
             return
         counts = told.get("one_time_key_counts")
         count = counts.get("signed_curve25519") if isinstance(counts, Mapping) else None
@@ -298,7 +304,7 @@ class MatrixCrypto:
         wanted = [one for one in users if is_new or one in stale or one not in self._looked_up]
         if wanted:
             told = await self._ask("/keys/query", {"device_keys": {user: [] for user in wanted}})
-            self._devices.take(wanted, told.get("device_keys"))
+            await _in_thread(self._devices.take, wanted, told.get("device_keys"))
             self._looked_up |= dict.fromkeys(wanted, self._clock.monotonic_ms())
 
     async def _ask(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -358,6 +364,15 @@ class MatrixCrypto:
             left = waiting[n + 1 :]
             self._records.write({"letters": left} if left else {}, _LETTERS, self._user.device)
             await self.commit()
+
+
+async def _in_thread(do: Callable[_P, _T], *args: _P.args, **named: _P.kwargs) -> _T:
+    """Do what takes milliseconds in a thread. Who is cancelled waits for its end: it changes rows until then."""
+    work = asyncio.ensure_future(asyncio.to_thread(do, *args, **named))
+    try:
+        return await asyncio.shield(work)
+    finally:
+        await asyncio.wait((work,))
 
 
 def _machines() -> Sequence[Any]:

@@ -108,7 +108,7 @@ class MatrixListener:
         crypto = self._account.crypto_of(user)
         waited: Sequence[tuple[str, Event]] = ()
         if crypto is not None:
-            waited = crypto.take(answer)
+            waited = await crypto.take(answer)
             if self._is_lost:
                 crypto.lose_track()
         came = self._came(answer, user)

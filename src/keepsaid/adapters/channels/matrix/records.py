@@ -24,16 +24,11 @@ def is_nameable(*parts: object) -> bool:
 
 
 class CryptoRecords:
-    """The rows of an account, by names of several parts; each is a JSON object."""
+    """The rows among the stored cursors of an account, by names of several parts; each is a JSON object."""
 
-    def __init__(self) -> None:
-        self._stored: dict[str, str] = {}
-        self._changed: dict[str, str] = {}
-
-    def load(self, cursors: Mapping[str, str]) -> None:
-        """Take the rows among the stored cursors of an account; what was not stored is gone."""
+    def __init__(self, cursors: Mapping[str, str]) -> None:
         self._stored = {name: value for name, value in cursors.items() if name.startswith(f"{_PREFIX} ")}
-        self._changed = {}
+        self._changed: dict[str, str] = {}
 
     def read(self, *name: str) -> dict[str, Any] | None:
         """The row of a name; None where there is none."""
