@@ -26,7 +26,7 @@ from tests.unit.matrix_cast import (
 
 from keepsaid.adapters.channels.matrix.e2ee import MatrixCrypto
 from keepsaid.adapters.channels.matrix.line import MatrixAccount
-from keepsaid.adapters.channels.matrix.olm import OLM
+from keepsaid.adapters.channels.matrix.olm import OLM, is_signed
 from keepsaid.domain.message import EDITED, REACTION, UNREADABLE, topic_of
 from keepsaid.domain.reply import Delivered
 from keepsaid.errors import FileRefused
@@ -339,3 +339,34 @@ async def test_no_letter_stops_the_listener(letter: dict[str, Any]) -> None:
             ann.say("hello")
             await inbox.wait_for(lambda: "hello" in inbox.texts)
         assert inbox.texts == ["encrypted"] * 3 + ["hello"]
+
+
+async def test_the_account_signs_its_device_once() -> None:
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        encrypted(matrix)
+        for _ in range(2):
+            async with decrypting(matrix, inbox):
+                await contacted(inbox)
+        told, keys = matrix.keys.signing[USER], matrix.keys.devices[USER][matrix.device]
+        [master] = told["master_key"]["keys"].values()
+        [mine] = told["self_signing_key"]["keys"].values()
+        assert is_signed(told["self_signing_key"], master, USER, master)
+        assert is_signed(keys, mine, USER, mine)
+        assert is_signed(keys, keys["keys"][f"ed25519:{matrix.device}"], USER, matrix.device)
+        assert matrix.calls["device_signing/upload"] == matrix.calls["signatures/upload"] == 1
+
+
+async def test_an_account_whose_signing_keys_are_elsewhere_is_used_nevertheless(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        matrix.keys.signing[USER] = {"master_key": {"user_id": USER, "usage": ["master"], "keys": {"ed25519:A": "A"}}}
+        async with decrypting(matrix, inbox):
+            await contacted(inbox)
+            ann.say("hello")
+            await inbox.wait_for(lambda: "hello" in inbox.texts)
+        assert "verify SCRIPTED there" in caplog.text
+        assert "device_signing/upload" not in matrix.calls

@@ -190,7 +190,7 @@ async def test_a_homeserver_that_wants_fewer_requests_is_left_alone_as_long_as_i
             matrix.mischief = one_after_the_other(Mischief.SLOW_DOWN, method="keys/query")
             for _ in range(3):
                 assert (await channel.send(reply_of("patience"))).outcome is Delivered.RETRY
-            assert matrix.calls["keys/query"] == 2, "the device's own, and one of its peers"
+            assert matrix.calls["keys/query"] == 3, "two of the account itself, and one of its peers"
             await clock.advance(1_200)
             await channel.send(reply_of("patience"))
         assert ann.texts() == ["patience"]

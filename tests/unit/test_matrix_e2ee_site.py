@@ -49,6 +49,25 @@ async def test_what_is_written_in_an_encrypted_room_is_answered_there(tmp_path: 
         assert {one.name for one in (tmp_path / "data").glob("*.db")} == {"buffer.db", "memory.db"}
 
 
+async def test_a_message_whose_key_comes_late_is_answered_then_and_once(tmp_path: Path) -> None:
+    async with MatrixServer() as matrix:
+        matrix.room(ROOM, ANN, encryption=MEGOLM)
+        ann = MatrixPeer(matrix)
+        ann.holds_keys = True
+        async with site(tmp_path, matrix=settings(matrix), owner=OWNER) as at:
+            await line_that_is(at, LineState.UP)
+            number = ann.say("my dog is called Rex")
+            assert await until(at, "SELECT event FROM message") == [("unreadable",)]
+            assert matrix.sent == []
+            ann.release()
+            await matrix.wait_for(answered(matrix, 1))
+            ann.say("what is the name of my dog?")
+            await matrix.wait_for(answered(matrix, 2))
+            rows = at.rows("SELECT external_id FROM message ORDER BY received_at")
+        assert [one for (one,) in rows[:2]] == [f"matrix:{number}:encrypted", f"matrix:{number}"]
+        assert (len(ann.texts()), "Rex" in ann.texts()[1]) == (2, True)
+
+
 async def test_without_the_extra_what_is_written_there_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vodozemac", None)
     async with MatrixServer() as matrix:

@@ -244,6 +244,10 @@ class MatrixServer(ListeningServer):
                 return self.keys.upload(USER, self.device, body)
             case ("query",):
                 return self.keys.query(body["device_keys"])
+            case ("device_signing" | "signatures" as which, "upload"):
+                if which == "device_signing" and self.keys.has_other_master(USER, body):
+                    raise MatrixError(401, "")
+                return self.keys.sign(USER, body)
             case ("claim",):
                 return self.keys.claim(body["one_time_keys"])
             case (kind, txn):

@@ -13,8 +13,9 @@ _CURVE = "signed_curve25519"
 class MatrixKeysLedger:
     """The keys of all devices. `letters` has what was sent to a device and did not arrive yet, by user and device.
 
-    `devices` has the keys of devices by user and id, `one_time` their one-time keys, `transactions` the ids of what was
-    sent to devices. While it `refuses`, the account uploads in vain. Each is left open for a test to change.
+    `devices` has the keys of devices by user and id, `one_time` their one-time keys, `signing` the keys by which users
+    sign their devices, and `transactions` the ids of what was sent to devices. While it `refuses`, the account uploads
+    in vain. Each is left open for a test to change.
     """
 
     def __init__(self, rooms: MatrixRoomsLedger) -> None:
@@ -23,6 +24,7 @@ class MatrixKeysLedger:
         self.letters: dict[tuple[str, str], list[tuple[int, dict[str, Any]]]] = {}
         self.transactions: set[str] = set()
         self.refuses = False
+        self.signing: dict[str, Mapping[str, Any]] = {}
         self.uploads: list[Mapping[str, Any]] = []
         self._rooms = rooms
         self._changed: list[tuple[int, str]] = []
@@ -40,7 +42,24 @@ class MatrixKeysLedger:
 
     def query(self, users: Iterable[str]) -> dict[str, Any]:
         """The keys of all devices of users."""
-        return {"device_keys": {user: dict(self.devices.get(user, {})) for user in users}, "failures": {}}
+        told = {user: dict(self.devices.get(user, {})) for user in users}
+        masters = {user: self.signing[user]["master_key"] for user in told if user in self.signing}
+        return {"device_keys": told, "master_keys": masters, "failures": {}}
+
+    def has_other_master(self, user: str, body: Mapping[str, Any]) -> bool:
+        """Whether a user has a master key, and wants another one: that takes a password."""
+        return user in self.signing and self.signing[user]["master_key"] != body["master_key"]
+
+    def sign(self, user: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Take the keys by which a user signs devices, or a signature of theirs."""
+        if "master_key" in body:
+            self.signing[user] = body
+            return {}
+        for device, told in body[user].items():
+            self.devices[user][device].setdefault("signatures", {}).setdefault(user, {}).update(
+                told["signatures"][user]
+            )
+        return {"failures": {}}
 
     def claim(self, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
         """A one-time key of each device, which nobody gets a second time."""

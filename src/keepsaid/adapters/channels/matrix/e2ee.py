@@ -28,13 +28,15 @@ if TYPE_CHECKING:
     from keepsaid.adapters.channels.matrix.devices import DeviceBook
     from keepsaid.adapters.channels.matrix.megolm import MegolmMachine, MegolmPlaintext
     from keepsaid.adapters.channels.matrix.olm import OlmMachine, PeerDevice
+    from keepsaid.adapters.channels.matrix.signing import CrossSigning
+    from keepsaid.adapters.channels.matrix.waiting import WaitingEvents
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _log = logging.getLogger("keepsaid.matrix")
 _HERE = "keepsaid.adapters.channels.matrix"
-_LETTERS, _WAITING, _SERVER = "letters", "wait", "server"
-_LETTER_DEVICES, _WAITING_MAX = 50, 100
+_LETTERS, _SERVER = "letters", "server"
+_LETTER_DEVICES = 50
 _KEYS_LEAST = 25
 """With fewer one-time keys at the homeserver, more are uploaded: half of those that it may have."""
 
@@ -68,6 +70,7 @@ class MatrixCrypto:
         self._broken: dict[str, PeerDevice] = {}
         self._mended: dict[str, float] = {}
         self._user = MatrixUser("")
+        self._is_unsigned = False
         self.refusal = ""
         """Why encrypted rooms cannot be read, although the packages are there; "" where they can."""
 
@@ -104,6 +107,7 @@ class MatrixCrypto:
         async with self.change(user):
             await self._begin(user)
             if not self.refusal:
+                await self._cross_sign(user)
                 await self._send_letters()
 
     async def keep_up(self, user: MatrixUser) -> None:
@@ -131,7 +135,7 @@ class MatrixCrypto:
         for letter in letters if isinstance(letters, list) else ():
             if isinstance(letter, Mapping) and letter.get("type") == ENCRYPTED_EVENT:
                 self._take_letter(letter)
-        return list(self._ready_events()) if letters or lists else []
+        return list(self._waiting.ready()) if letters or lists else []
 
     def lose_track(self) -> None:
         """Look up all devices again: the homeserver could not say which changed."""
@@ -151,7 +155,7 @@ class MatrixCrypto:
             if not await self._is_by(str(event["sender"]), opened):
                 raise self._missing(opened.session)
         except self._missing as error:
-            self._wait(room, error.session, event)
+            self._waiting.add(room, error.session, event)
             return None
         except self._refused as error:
             _log.warning("an encrypted event in %s is not read: %s", room, error)
@@ -193,12 +197,14 @@ class MatrixCrypto:
             await self._send_letters()
 
     async def _load(self, user: MatrixUser) -> None:
-        olm, megolm, devices = await asyncio.to_thread(_machines)
+        olm, megolm, devices, signing, waiting = await asyncio.to_thread(_machines)
         self._records = CryptoRecords(await self._inbox.cursors(user.id))
         self._user = user
         self._olm: OlmMachine = olm.OlmMachine(user, self._records)
         self._megolm: MegolmMachine = megolm.MegolmMachine(user.device, self._records)
         self._devices: DeviceBook = devices.DeviceBook(self._records)
+        self._signing: CrossSigning = signing.CrossSigning(user, self._records)
+        self._waiting: WaitingEvents = waiting.WaitingEvents(self._records, self._megolm)
         self._missing, self._refused = megolm.KeyMissing, megolm.EventRefused
 
     def _check(self) -> None:
@@ -214,6 +220,28 @@ class MatrixCrypto:
                 return
             self._olm.create()
         await self._upload()
+
+    async def _cross_sign(self, user: MatrixUser) -> None:
+        """Have the account sign its device, once. Homeservers ask for a password only where it has other keys."""
+        if self._signing.is_done or self._is_unsigned:
+            return
+        told = (await self._ask("/keys/query", {"device_keys": {user.id: []}})).get("master_keys")
+        self._is_unsigned = not self._signing.make(told.get(user.id) if isinstance(told, Mapping) else None)
+        if self._is_unsigned:
+            _log.warning("another app has the keys by which %s signs devices: verify %s there", user.id, user.device)
+            return
+        await self.commit()
+        try:
+            await self._api.call("POST", "/keys/device_signing/upload", self._signing.upload())
+            await self._api.call("POST", "/keys/signatures/upload", self._signing.signatures(self._olm.device_keys()))
+        except MatrixRefused as error:
+            if error.passes and (error.status != 401 or error.code):
+                raise
+            self._is_unsigned = True
+            _log.warning("the homeserver does not let %s sign its device: %s", user.id, error)
+            return
+        self._signing.done()
+        await self.commit()
 
     async def _is_taken(self, user: MatrixUser) -> bool:
         """Whether the homeserver has keys of the device, which cannot be ours."""
@@ -265,27 +293,6 @@ class MatrixCrypto:
             _log.warning("the session with the device %s of %s was broken: there is a new one", peer.device, peer.user)
             self._write_letters([peer], "m.dummy", {})
         await self.commit()
-
-    def _wait(self, room: str, session: str, event: Event) -> None:
-        """Keep an event until its key comes: 100 of a session."""
-        waiting = (self._records.read(_WAITING, room, session) or {"events": []})["events"]
-        if any(one.get("event_id") == event.get("event_id") for one in waiting):
-            return
-        if len(waiting) >= _WAITING_MAX:
-            _log.warning("an event in %s waits no longer for its key: %d others do", room, len(waiting))
-            waiting = waiting[1:]
-        self._records.write({"events": [*waiting, event]}, _WAITING, room, session)
-
-    def _ready_events(self) -> list[tuple[str, Event]]:
-        """Events that waited, and whose key is here; they wait no longer."""
-        ready: list[tuple[str, Event]] = []
-        for room, session in self._records.names(_WAITING):
-            waiting = (self._records.read(_WAITING, room, session) or {"events": []})["events"]
-            users = {str(one.get("sender")) for one in waiting}
-            if any(is_nameable(user) and self._megolm.has_key(room, session, user) for user in users):
-                self._records.write({}, _WAITING, room, session)
-                ready += [(room, one) for one in waiting]
-        return ready
 
     async def _is_by(self, sender: str, opened: MegolmPlaintext) -> bool:
         """Whether the device that encrypted an event is one of its sender."""
@@ -377,4 +384,4 @@ async def _in_thread(do: Callable[_P, _T], *args: _P.args, **named: _P.kwargs) -
 
 def _machines() -> Sequence[Any]:
     """The modules that call the library: to import them takes time."""
-    return [import_module(f"{_HERE}.{name}") for name in ("olm", "megolm", "devices")]
+    return [import_module(f"{_HERE}.{name}") for name in ("olm", "megolm", "devices", "signing", "waiting")]

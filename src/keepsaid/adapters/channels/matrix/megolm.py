@@ -1,4 +1,4 @@
-"""Megolm: the sessions of rooms, by which their messages are encrypted; with olm.py all that calls vodozemac.
+"""Megolm: the sessions of rooms, by which their messages are encrypted.
 
 Source: Matrix specification v1.16, client-server API, module "End-to-end encryption".
 """

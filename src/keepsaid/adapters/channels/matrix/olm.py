@@ -1,4 +1,6 @@
-"""Olm: the keys of our own device, and messages from device to device; with megolm.py all that calls vodozemac.
+"""Olm: the keys of our own device, and messages from device to device.
+
+This module, megolm.py and signing.py call vodozemac, and no other does.
 
 Source: Matrix specification v1.16, client-server API, module "End-to-end encryption".
 """
@@ -63,6 +65,11 @@ def is_signed(told: Mapping[str, Any], ed: str, user: str, device: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def signed(key: vodozemac.Account, told: Mapping[str, Any], user: str, name: str) -> dict[str, Any]:
+    """An object with a signature by a key of a user, which has a name."""
+    return {**told, "signatures": {user: {f"ed25519:{name}": key.sign(_canonical(told)).to_base64()}}}
 
 
 def inside(told: object, name: str) -> Any:
@@ -220,6 +227,10 @@ class OlmMachine:
         pickles = [one.pickle(PICKLE_KEY) for one in sessions[:_SESSIONS_MAX]]
         self._records.write({"pickles": pickles}, _SESSIONS, self.user.device, curve)
 
+    def device_keys(self) -> dict[str, Any]:
+        """The public keys of the device, signed by it."""
+        return self._device_keys(self._account())
+
     def _device_keys(self, account: vodozemac.Account) -> dict[str, Any]:
         device = self.user.device
         keys = {"curve25519": account.curve25519_key.to_base64(), "ed25519": account.ed25519_key.to_base64()}
@@ -232,8 +243,7 @@ class OlmMachine:
         return self._signed(account, told)
 
     def _signed(self, account: vodozemac.Account, told: Mapping[str, Any]) -> dict[str, Any]:
-        signature = account.sign(_canonical(told)).to_base64()
-        return {**told, "signatures": {self.user.id: {f"ed25519:{self.user.device}": signature}}}
+        return signed(account, told, self.user.id, self.user.device)
 
 
 def _decrypted(
