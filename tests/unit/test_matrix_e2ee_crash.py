@@ -207,3 +207,23 @@ async def test_keys_that_the_homeserver_refuses_leave_other_rooms_alone() -> Non
             matrix.say("in plain words", "!plain:test")
             await inbox.wait_for(lambda: "in plain words" in inbox.texts)
             await shown.until_reason("does not take the keys")
+
+
+async def test_a_hundred_messages_wait_for_a_key() -> None:
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        async with decrypting(matrix, inbox):
+            await contacted(inbox)
+            ann.holds_keys = True
+            for number in range(99):
+                ann.say(f"message {number}")
+            await inbox.wait_for_count(99)
+            content = ann.seal("m.room.message", ROOM, {"msgtype": "m.text", "body": "more 0"})
+            for number in range(2):
+                matrix.send("m.room.encrypted", ROOM, ANN, content, unsigned={"age": number})
+            await inbox.wait_for_count(101)
+            ann.release()
+            await inbox.wait_for(lambda: "more 0" in inbox.texts)
+        read = [text for text in inbox.texts if text != "encrypted"]
+        assert read == [*(f"message {number}" for number in range(1, 99)), "more 0"]

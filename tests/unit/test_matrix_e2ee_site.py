@@ -19,6 +19,7 @@ from keepsaid.interfaces.cli.program import run
 from keepsaid.testing.providers.matrix import TOKEN, MatrixServer
 from keepsaid.testing.providers.matrix_peer import MatrixPeer
 from keepsaid.testing.providers.matrix_rooms import USER
+from keepsaid.testing.providers.mischief import Mischief, one_after_the_other
 
 OWNER = [{"channel": "matrix", "account": USER, "sender": ANN}]
 
@@ -66,6 +67,20 @@ async def test_a_message_whose_key_comes_late_is_answered_then_and_once(tmp_path
             rows = at.rows("SELECT external_id FROM message ORDER BY received_at")
         assert [one for (one,) in rows[:2]] == [f"matrix:{number}:encrypted", f"matrix:{number}"]
         assert (len(ann.texts()), "Rex" in ann.texts()[1]) == (2, True)
+
+
+async def test_an_answer_waits_while_keys_cannot_be_looked_up(tmp_path: Path) -> None:
+    """It is nobody's failure: the reply is tried again, and nothing of it was sent before."""
+    async with MatrixServer() as matrix:
+        matrix.room(ROOM, ANN, encryption=MEGOLM)
+        ann = MatrixPeer(matrix)
+        async with site(tmp_path, matrix=settings(matrix), owner=OWNER) as at:
+            await line_that_is(at, LineState.UP)
+            matrix.mischief = one_after_the_other(Mischief.FAIL, Mischief.DROP, method="joined_members")
+            ann.say("my dog is called Rex")
+            await matrix.wait_for(answered(matrix, 1))
+            assert matrix.calls["joined_members"] >= 3
+        assert len(ann.texts()) == 1
 
 
 async def test_without_the_extra_what_is_written_there_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
