@@ -12,6 +12,7 @@ from tests.unit.matrix_cast import (
     BEGAN_MS,
     BOB,
     ROOM,
+    api_of,
     contacted,
     decrypting,
     encrypted,
@@ -20,6 +21,8 @@ from tests.unit.matrix_cast import (
     server,
 )
 
+from keepsaid.adapters.channels.matrix.e2ee import MatrixCrypto
+from keepsaid.adapters.channels.matrix.line import MatrixAccount
 from keepsaid.domain.line import LineState
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.reply_parts import ReplyPart
@@ -227,3 +230,17 @@ async def test_a_hundred_messages_wait_for_a_key() -> None:
             await inbox.wait_for(lambda: "more 0" in inbox.texts)
         read = [text for text in inbox.texts if text != "encrypted"]
         assert read == [*(f"message {number}" for number in range(1, 99)), "more 0"]
+
+
+async def test_a_room_that_was_encrypted_stays_so_whatever_the_homeserver_says() -> None:
+    inbox = MemoryInbox()
+    async with server() as matrix:
+        ann = encrypted(matrix)
+        async with decrypting(matrix, inbox):
+            await contacted(inbox)
+        matrix.rooms.add(ROOM, "m.room.encryption", ANN, {}, state_key="")
+        api = api_of(matrix)
+        account = MatrixAccount(api, crypto=MatrixCrypto(api, VirtualClock(BEGAN_MS), inbox))
+        await sender_of(account).send(reply_of("still a secret"))
+        await api.close()
+        assert ann.texts() == ["still a secret"]

@@ -110,7 +110,9 @@ class MatrixChannel:
         try:
             user = await self._bot.user()
             crypto = self._bot.crypto_of(user)
-            if crypto is None or reply.lane.account != user.id or not await self._bot.rooms.is_encrypted(room):
+            if crypto is None or reply.lane.account != user.id:
+                return plain
+            if not await crypto.was_encrypted(user, room) and not await self._bot.rooms.is_encrypted(room):
                 return plain
             forms = [(one, marked(one)) for one in contents]
             sealed = await crypto.seal(user, room, MESSAGE, forms)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from keepsaid.adapters.channels.matrix.api import MatrixApi, MatrixRefused, path_of
 from keepsaid.adapters.channels.matrix.events import REDACTION
 from keepsaid.adapters.channels.matrix.records import CryptoRecords, is_nameable
-from keepsaid.adapters.channels.matrix.updates import ENCRYPTED_EVENT, Event, MatrixUser
+from keepsaid.adapters.channels.matrix.updates import ENCRYPTED_EVENT, ENCRYPTED_ROOMS, Event, MatrixUser
 from keepsaid.domain.line import Cursor
 from keepsaid.errors import ChannelError
 from keepsaid.ports.channel import InboundSink
@@ -69,7 +69,7 @@ class MatrixCrypto:
         self._looked_up: dict[str, float] = {}
         self._broken: dict[str, PeerDevice] = {}
         self._mended: dict[str, float] = {}
-        self._user = MatrixUser("")
+        self._user, self._rooms = MatrixUser(""), frozenset[str]()
         self._is_unsigned = False
         self.refusal = ""
         """Why encrypted rooms cannot be read, although the packages are there; "" where they can."""
@@ -87,6 +87,13 @@ class MatrixCrypto:
             yield
             self._is_loaded = True
             self._records.rollback()
+
+    async def was_encrypted(self, user: MatrixUser, room: str) -> bool:
+        """Whether a room was encrypted when this process began: nobody can take that back. Raises StoreError."""
+        if not self._is_loaded:
+            async with self.change(user):
+                pass  # the rows are loaded
+        return room in self._rooms
 
     def cursors(self) -> list[Cursor]:
         """What changed, to be stored with what caused it; call `committed` after that."""
@@ -198,7 +205,8 @@ class MatrixCrypto:
 
     async def _load(self, user: MatrixUser) -> None:
         olm, megolm, devices, signing, waiting = await asyncio.to_thread(_machines)
-        self._records = CryptoRecords(await self._inbox.cursors(user.id))
+        cursors = await self._inbox.cursors(user.id)
+        self._records, self._rooms = CryptoRecords(cursors), frozenset(cursors.get(ENCRYPTED_ROOMS, "").split())
         self._user = user
         self._olm: OlmMachine = olm.OlmMachine(user, self._records)
         self._megolm: MegolmMachine = megolm.MegolmMachine(user.device, self._records)

@@ -15,13 +15,13 @@ from keepsaid.adapters.channels.matrix.gap import STATE_TYPES, TIMELINE_TYPES
 from keepsaid.adapters.channels.matrix.invites import Allowed, MatrixInvites
 from keepsaid.adapters.channels.matrix.line import MatrixAccount, MatrixLine, MatrixTrouble
 from keepsaid.adapters.channels.matrix.reader import MatrixReader
-from keepsaid.adapters.channels.matrix.updates import Event, MatrixUser, key_of, raw_of, unreadable
+from keepsaid.adapters.channels.matrix.updates import ENCRYPTED_ROOMS, Event, MatrixUser, key_of, raw_of, unreadable
 from keepsaid.domain.line import Cursor
 from keepsaid.ports.channel import InboundSink, Incoming
 
 _log = logging.getLogger("keepsaid.matrix")
-SINCE, DEVICE, INVITES, ENCRYPTED_ROOMS = "since", "device", "invites", "encrypted"
-"""The names of the cursors of an account."""
+SINCE, DEVICE, INVITES = "since", "device", "invites"
+"""The names of the cursors of an account, beside that of its encrypted rooms."""
 
 _POLL_MS, _IDLE_POLL_MS = 30_000, 55_000
 _IDLE_POLLS = 4
