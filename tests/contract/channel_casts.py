@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, ClassVar, Self
 
 from tests.contract.email_provider_cast import EmailCast
-from tests.contract.matrix_provider_cast import MatrixCast
+from tests.contract.matrix_provider_cast import EncryptedMatrixCast, MatrixCast
 from tests.contract.nostr_provider_cast import NostrCast
 from tests.contract.people_casts import DiscordPeople, SlackPeople, TelegramPeople
 from tests.contract.provider_cast import FAILS, QUICK, SPEED, ListeningProviderServer, ProviderCast, reply_in
@@ -313,6 +313,7 @@ SENDING: Mapping[str, Callable[[], AbstractAsyncContextManager[object]]] = {
     "slack": SlackCast,
     "nostr": NostrCast,
     "matrix": MatrixCast,
+    "matrix encrypted": EncryptedMatrixCast,
     "email": EmailCast,
 }
 LISTENING: Mapping[str, Callable[[], AbstractAsyncContextManager[object]]] = {
@@ -321,5 +322,6 @@ LISTENING: Mapping[str, Callable[[], AbstractAsyncContextManager[object]]] = {
     "slack": SlackCast,
     "nostr": NostrCast,
     "matrix": MatrixCast,
+    "matrix encrypted": EncryptedMatrixCast,
     "email": EmailCast,
 }

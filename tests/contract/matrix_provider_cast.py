@@ -11,6 +11,7 @@ from tests.contract.provider_cast import FAILS, QUICK, SPEED, ListeningProviderS
 
 from keepsaid.adapters.channels.matrix.api import MatrixApi
 from keepsaid.adapters.channels.matrix.channel import MatrixChannel
+from keepsaid.adapters.channels.matrix.e2ee import MatrixCrypto
 from keepsaid.adapters.channels.matrix.line import MatrixAccount, MatrixLine
 from keepsaid.adapters.channels.matrix.listener import MatrixListener
 from keepsaid.adapters.channels.pace import SendingPace
@@ -22,8 +23,11 @@ from keepsaid.testing.clock import FastClock
 from keepsaid.testing.listening import LineLog, MemoryInbox
 from keepsaid.testing.listening_contract import ProviderTraits
 from keepsaid.testing.providers.matrix import TOKEN, MatrixError, MatrixServer
+from keepsaid.testing.providers.matrix_peer import MatrixPeer
 from keepsaid.testing.providers.matrix_rooms import USER
 from keepsaid.testing.providers.mischief import Mischief, harmless, mischief_of, one_after_the_other
+
+MEGOLM = "m.megolm.v1.aes-sha2"
 
 
 class MatrixCast(MatrixPeople):
@@ -44,11 +48,11 @@ class MatrixCast(MatrixPeople):
         self.matrix.room(MATRIX_DIRECT, ANN)
         self.matrix.room(MATRIX_GROUP, ANN, BOB)
         pace = SendingPace(self.clock, QUICK, QUICK)
-        self.channel: Channel = MatrixChannel(MatrixAccount(self._api()), pace, self.clock)
+        self.channel: Channel = MatrixChannel(self._account(), pace, self.clock)
         return self
 
-    def _api(self) -> MatrixApi:
-        return MatrixApi(TOKEN, self.matrix.url)
+    def _account(self) -> MatrixAccount:
+        return MatrixAccount(MatrixApi(TOKEN, self.matrix.url))
 
     def reply(self, text: str, number: int = 1) -> StoredReply:
         conversation = f"matrix:{MATRIX_DIRECT}"
@@ -65,7 +69,7 @@ class MatrixCast(MatrixPeople):
 
     @asynccontextmanager
     async def listener(self, line: LineLog) -> AsyncIterator[ListeningProvider]:
-        account = MatrixAccount(self._api())
+        account = self._account()
         try:
             yield MatrixListener(account, MatrixLine(self.clock, line))
         finally:
@@ -92,3 +96,35 @@ class MatrixCast(MatrixPeople):
 
     def refuse(self, *, token: bool) -> None:
         self.matrix.token = "another" if token else TOKEN
+
+
+class EncryptedMatrixCast(MatrixCast):
+    """An account of Matrix in rooms that are encrypted; people write by another implementation of the encryption."""
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        for room in (MATRIX_DIRECT, MATRIX_GROUP):
+            self.matrix.room(room, encryption=MEGOLM)
+        self.ann = MatrixPeer(self.matrix, ANN)
+        return self
+
+    def _account(self) -> MatrixAccount:
+        api = MatrixApi(TOKEN, self.matrix.url)
+        return MatrixAccount(api, crypto=MatrixCrypto(api, self.clock, self.inbox))
+
+    def sent(self) -> Sequence[str]:
+        return self.ann.texts(MATRIX_DIRECT)
+
+    def say(self, text: str) -> None:
+        self.last = self.ann.say(text, MATRIX_DIRECT)
+
+    def edit(self, text: str) -> None:
+        self.ann.edit(self.last, text, MATRIX_DIRECT)
+
+    def say_in_group(self, text: str, *, addressed: bool) -> None:
+        named: dict[str, Any] = {"m.mentions": {"user_ids": [USER]}} if addressed else {}
+        self.ann.say(text, MATRIX_GROUP, **named)
+
+    def garble(self) -> None:
+        super().garble()
+        self.matrix.send("m.room.encrypted", MATRIX_DIRECT, ANN, {"algorithm": MEGOLM, "ciphertext": ["?"]})

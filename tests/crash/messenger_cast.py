@@ -16,6 +16,7 @@ from keepsaid.testing.providers.email_smtp import PASSWORD, SmtpServer
 from keepsaid.testing.providers.email_smtp import USER as ADDRESS
 from keepsaid.testing.providers.matrix import TOKEN as MATRIX_TOKEN
 from keepsaid.testing.providers.matrix import MatrixServer
+from keepsaid.testing.providers.matrix_peer import MatrixPeer
 from keepsaid.testing.providers.mischief import MischiefMaker, harmless
 from keepsaid.testing.providers.nostr import NostrRelayServer
 from keepsaid.testing.providers.nostr_people import NostrPerson, secret_of
@@ -227,6 +228,27 @@ class ScriptedMatrix(Messenger):
         return {chat: [one.body for one in self.matrix.sent if one.room == chat] for chat in self.chats}
 
 
+class EncryptedMatrix(ScriptedMatrix):
+    """The same rooms, encrypted: everybody has a phone."""
+
+    def __init__(self, trouble: MischiefMaker) -> None:
+        super().__init__(trouble)
+        for room in self.chats:
+            self.matrix.room(room, encryption="m.megolm.v1.aes-sha2")
+        self._phones = {
+            user: MatrixPeer(self.matrix, user, "PHONE") for user in ("@ann:test", "@bob:test", "@eve:test")
+        }
+
+    def say(self, text: str, chat: str) -> None:
+        self._phone(chat).say(text, chat)
+
+    def texts(self) -> Mapping[str, Sequence[str]]:
+        return {chat: self._phone(chat).texts(chat) for chat in self.chats}
+
+    def _phone(self, chat: str) -> MatrixPeer:
+        return self._phones["@ann:test" if chat == self.chats[3] else chat.replace("!", "@")]
+
+
 class _MailServers:
     """Where mail is read and where it is sent, as one provider."""
 
@@ -305,6 +327,7 @@ MESSENGERS: Mapping[str, Callable[[MischiefMaker], Messenger]] = {
     "slack": ScriptedSlack,
     "nostr": ScriptedNostr,
     "matrix": ScriptedMatrix,
+    "matrix encrypted": EncryptedMatrix,
     "email": ScriptedEmail,
 }
-"""Every provider by the name of its channel."""
+"""Every provider by the name of its channel; Matrix twice."""

@@ -122,7 +122,7 @@ async def killed(home: Path, name: str, kills: int, seed: int) -> tuple[list[str
         program = Program(home, {**messenger.variables, "OPENAI_API_KEY": "k"})
         program.configure(
             f"models: {{chat: openai/scripted, base_url: {model.url}}}\n"
-            f"buffer: {{window_ms: 0}}\nchannels: {{{name}: {{access: anyone, answer: always}}}}\n"
+            f"buffer: {{window_ms: 0}}\nchannels: {{{messenger.name}: {{access: anyone, answer: always}}}}\n"
         )
         async with serving(program) as process:
             # what is said before the first contact with a chat is nobody's to answer

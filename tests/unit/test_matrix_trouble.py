@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 from tests.unit.matrix_cast import ANN, BOB, channel_of, contacted, lane_in, listening, reply_of
 
-from keepsaid.adapters.channels.matrix.channel import REPEATED, MatrixChannel
+from keepsaid.adapters.channels.matrix.channel import MatrixChannel
+from keepsaid.adapters.channels.matrix.contents import REPEATED
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.reply_parts import ReplyPart
 from keepsaid.testing.clock import FastClock

@@ -74,11 +74,20 @@ async def _nostr(config: Config) -> AccountReport:
     return await look_up(await asyncio.to_thread(nostr_pool, config.nostr, SystemClock()))
 
 
+def reads_encrypted_rooms() -> bool:
+    """Whether the packages for encrypted rooms of Matrix are installed."""
+    from keepsaid.adapters.channels.matrix.e2ee import has_library  # noqa: PLC0415 - it costs 60 ms
+
+    return has_library()
+
+
 async def _matrix(config: Config) -> AccountReport:
     from keepsaid.adapters.channels.matrix.api import MatrixApi  # noqa: PLC0415 - it costs a start 60 ms
     from keepsaid.adapters.channels.matrix.setup import look_up  # noqa: PLC0415 - with it
 
-    return await look_up(MatrixApi(secret(config.matrix.token), config.matrix.homeserver))
+    return await look_up(
+        MatrixApi(secret(config.matrix.token), config.matrix.homeserver), decrypts=reads_encrypted_rooms()
+    )
 
 
 async def _email(config: Config) -> AccountReport:

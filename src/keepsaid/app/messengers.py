@@ -182,11 +182,13 @@ def matrix_of(config: Config, deps: MessengerDeps) -> Messenger:
     """The account of Matrix."""
     from keepsaid.adapters.channels.matrix.api import MatrixApi  # noqa: PLC0415 - it costs a start 60 ms
     from keepsaid.adapters.channels.matrix.channel import MatrixChannel  # noqa: PLC0415 - with it
+    from keepsaid.adapters.channels.matrix.e2ee import MatrixCrypto, has_library  # noqa: PLC0415 - too
     from keepsaid.adapters.channels.matrix.line import MatrixAccount, MatrixLine  # noqa: PLC0415 - too
     from keepsaid.adapters.channels.matrix.listener import MatrixListener  # noqa: PLC0415 - too
 
     settings = config.matrix
-    account = MatrixAccount(MatrixApi(secret(settings.token), settings.homeserver))
+    api = MatrixApi(secret(settings.token), settings.homeserver)
+    account = MatrixAccount(api, crypto=MatrixCrypto(api, deps.clock, deps.inbox) if has_library() else None)
     line = MatrixLine(deps.clock, deps.line("matrix", NOT_KNOWN))
     owners = (one.sender for one in config.owner if one.channel == "matrix")
     named = config.channels["matrix"].allow if "matrix" in config.channels else ()

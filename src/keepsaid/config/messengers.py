@@ -159,7 +159,7 @@ class NostrConfig(ConfigSection):
 
 
 class MatrixConfig(ConfigSection):
-    """The account on Matrix that the agent talks by, in rooms that are not encrypted; its channel is `matrix`."""
+    """The account on Matrix that the agent talks by, in encrypted rooms with an extra; its channel is `matrix`."""
 
     token: SecretStr | None = None
     """Access token of the account, of a login that nobody else uses. With one, it listens and answers."""

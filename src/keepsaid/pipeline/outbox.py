@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from keepsaid.domain.commits import Doubt, Resend, Settle, TakeReplies
 from keepsaid.domain.reply import Delivered, Sending, SendLimits, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ConfirmPart, KeepParts
-from keepsaid.errors import StoreBroken, StoreError
+from keepsaid.errors import ChannelError, StoreBroken, StoreError
 from keepsaid.ports.channel import MAY_SEND, Channel, PartedChannel, abilities_of
 from keepsaid.ports.runtime import Clock, Standing, point
 from keepsaid.ports.store import Store
@@ -154,6 +154,8 @@ class OutboxSender:
                 parts = await self.store.apply(KeepParts(reply.id, reply.fence, bodies))
         except StoreError as error:
             return SendResult(Delivered.RETRY, f"not sent: {error.what}")
+        except ChannelError as error:
+            return SendResult(Delivered.RETRY, f"not sent: {error.what}", outage=True)
         name, detail = next((part.provider_id for part in parts if part.provider_id), None), ""
         for part in parts:
             if part.is_sent:

@@ -48,7 +48,10 @@ class PartedChannel(Protocol):
     """A channel whose medium limits what one message holds: a reply is sent there in parts, one after the other."""
 
     async def split(self, reply: StoredReply) -> Sequence[str]:
-        """The bodies of its parts, at least one; asked once for each reply, and kept before the first is sent."""
+        """The bodies of its parts, at least one; asked once for each reply, and kept before the first is sent.
+
+        Raises ChannelError where they cannot be made now, and StoreError: nothing was sent, and it is asked again.
+        """
 
     async def send_part(self, reply: StoredReply, part: ReplyPart) -> SendResult:
         """Try once to deliver a part; never raises. Those before it have arrived."""

@@ -17,6 +17,7 @@ import pytest
 
 from keepsaid.domain.reply import Delivered, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
+from keepsaid.errors import ChannelError
 from keepsaid.ports.channel import MAY_SEND, Channel, PartedChannel
 from keepsaid.testing.providers.mischief import Mischief
 
@@ -80,7 +81,11 @@ async def tried(
     if not isinstance(channel, PartedChannel):
         return [await channel.send(replace(reply, possible_duplicate=again))]
     results: list[SendResult] = []
-    for n, body in enumerate(bodies or await channel.split(reply)):
+    try:
+        bodies = bodies or await channel.split(reply)
+    except ChannelError as error:
+        return [SendResult(Delivered.RETRY, error.what, outage=True)]
+    for n, body in enumerate(bodies):
         results.append(await channel.send_part(reply, ReplyPart(reply.id, n, body, possible_duplicate=again)))
         if results[-1].outcome is not Delivered.CONFIRMED:
             break

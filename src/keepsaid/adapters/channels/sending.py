@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from keepsaid.domain.reply import Delivered, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
+from keepsaid.errors import ChannelError, StoreError
 from keepsaid.ports.channel import PartedChannel, check_may_send
 
 _LEAVES = ("send_request_headers.started", "send_request_body.started")
@@ -30,7 +31,11 @@ class SendTrace:
 async def send_parts(channel: PartedChannel, reply: StoredReply) -> SendResult:
     """Send the parts of a reply one after the other until one does not arrive; which of them did is not kept."""
     result = SendResult(Delivered.CONFIRMED)
-    for n, body in enumerate(await channel.split(reply)):
+    try:
+        bodies = await channel.split(reply)
+    except (ChannelError, StoreError) as error:
+        return SendResult(Delivered.RETRY, f"not sent: {error.what}", outage=True)
+    for n, body in enumerate(bodies):
         result = await channel.send_part(reply, ReplyPart(reply.id, n, body))
         if result.outcome is not Delivered.CONFIRMED:
             break

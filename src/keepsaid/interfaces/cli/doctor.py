@@ -15,7 +15,7 @@ import typer
 from keepsaid.config import Config, Home
 from keepsaid.config.home import write_file
 from keepsaid.domain.ids import show as show_id
-from keepsaid.errors import ConfigError, KeepsaidError, ModelError
+from keepsaid.errors import ConfigError, KeepsaidError, ModelError, installation
 from keepsaid.interfaces.cli import program, remote, status
 from keepsaid.interfaces.cli.config import checked
 from keepsaid.interfaces.cli.console import say, session, show
@@ -130,7 +130,7 @@ def _findings(*, offline: bool) -> Iterator[DoctorFinding]:
     if not warnings:
         there = "" if home.config_file.exists() else " (not there: defaults)"
         yield DoctorFinding("ok", f"config {home.config_file}{there}")
-    for check in (_places, _stores, _attention, _space, _runtime, _hooks):
+    for check in (_places, _stores, _attention, _space, _runtime, _hooks, _encrypted_rooms):
         yield from check(home, config)
     yield _model(config, offline=offline)
 
@@ -288,6 +288,20 @@ def _hooks(_home: Home, config: Config) -> Iterator[DoctorFinding]:
         if (rule := next(forwards, None)) is not None:
             what = f"the rule {rule.name!r} forwards messages of GitHub, where nothing can be sent: they are only kept"
             yield DoctorFinding("warn", what, "to answer them, set github.token and start again")
+
+
+def _encrypted_rooms(home: Home, config: Config) -> Iterator[DoctorFinding]:
+    if "matrix" not in config.listening:
+        return
+    from keepsaid.app.channel_setup import reads_encrypted_rooms  # noqa: PLC0415
+    from keepsaid.app.stores import read_lines  # noqa: PLC0415
+
+    if not reads_encrypted_rooms():
+        what = "encrypted rooms of Matrix are not read: the extra matrix-e2ee is missing"
+        yield DoctorFinding("info", what, installation("matrix-e2ee"))
+        return
+    line = next((one for one in read_lines(home) if one.channel == "matrix" and one.reason), None)
+    yield DoctorFinding("ok", f"matrix: {line.reason}" if line else "encrypted rooms of Matrix can be read")
 
 
 def _model(config: Config, *, offline: bool) -> DoctorFinding:

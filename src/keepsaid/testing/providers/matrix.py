@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
+from keepsaid.testing.providers.matrix_keys import MatrixKeysLedger
 from keepsaid.testing.providers.matrix_media import MatrixMedia
 from keepsaid.testing.providers.matrix_rooms import DEVICE, USER, MatrixRoomsLedger, name_of
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
@@ -77,6 +78,7 @@ class MatrixServer(ListeningServer):
         self.device = DEVICE
         self.mischief = mischief
         self.rooms = MatrixRoomsLedger(now_ms)
+        self.keys = MatrixKeysLedger(self.rooms)
         self.media = MatrixMedia(TOKEN)
         self.sent: list[MatrixSent] = []
         self.reactions: list[MatrixSent] = []
@@ -142,6 +144,11 @@ class MatrixServer(ListeningServer):
         if found is not None and (reason := self.rooms.find(room, made)) is not None:
             found.event.update(content={}, unsigned={"redacted_because": reason.event})
         return made
+
+    def send_to_devices(self, sender: str, kind: str, messages: Mapping[str, Mapping[str, Any]]) -> None:
+        """A user sends messages to devices, by user and device."""
+        self.keys.send(sender, kind, messages)
+        self._wake()
 
     def invite(self, room: str, by: str) -> None:
         """A user invites the account to a room."""
@@ -222,8 +229,32 @@ class MatrixServer(ListeningServer):
                 self._enter(room)
                 self.typing.append({"room": room, **_body_of(request)})
                 return {}
+            case ("POST" | "PUT", "keys" | "sendToDevice", what, *rest):
+                return self._keys(what, rest, _body_of(request))
             case ("POST", "rooms", room, "join") | ("POST", "join", room):
                 return self._join(room)
+        raise MatrixError(404, "M_UNRECOGNIZED")
+
+    def _keys(self, what: str, names: Sequence[str], body: Mapping[str, Any]) -> dict[str, Any]:
+        """What the device of the account wants of keys, or sends to devices: the latter once for a transaction."""
+        match (what, *names):
+            case ("upload",) if self.keys.refuses:
+                raise MatrixError(400, "M_UNKNOWN", "One time key signed_curve25519:AAAA already exists")
+            case ("upload",):
+                return self.keys.upload(USER, self.device, body)
+            case ("query",):
+                return self.keys.query(body["device_keys"])
+            case ("device_signing" | "signatures" as which, "upload"):
+                if which == "device_signing" and self.keys.has_other_master(USER, body):
+                    raise MatrixError(401, "")
+                return self.keys.sign(USER, body)
+            case ("claim",):
+                return self.keys.claim(body["one_time_keys"])
+            case (kind, txn):
+                if txn not in self.keys.transactions:
+                    self.keys.transactions.add(txn)
+                    self.send_to_devices(USER, kind, body["messages"])
+                return {}
         raise MatrixError(404, "M_UNRECOGNIZED")
 
     def _read(self, room: str, names: list[str], query: Mapping[str, str]) -> Any:
@@ -303,10 +334,12 @@ class MatrixServer(ListeningServer):
                 break
         data = [{"type": "m.direct", "content": self.rooms.direct}] if self.rooms.direct_at > since else []
         told = {"next_batch": f"s{self.rooms.at}", "rooms": self.rooms.view(since, limit, types)}
+        told |= self.keys.view(USER, self.device, since)
         return {**told, **({"account_data": {"events": data}} if data else {})}
 
     def _is_idle(self, since: int, types: Any) -> bool:
-        return self.rooms.direct_at <= since and not self.rooms.view(since, 1, types)
+        has_news = self.rooms.direct_at > since or self.keys.has_news(USER, self.device, since)
+        return not has_news and not self.rooms.view(since, 1, types)
 
     async def _woken(self, connection: Connection, within_s: float) -> bool:
         """Wait for news; False when there are none in time. Raises GoneError when the client leaves."""
@@ -330,7 +363,7 @@ def _method_of(names: list[str]) -> str:
     """The name of a method: what is read of a room, or done in it."""
     if names[0] == "rooms" and len(names) > 2:
         return names[2]
-    return "/".join(names[-2:]) if names[0] == "account" else names[0]
+    return "/".join(names[-2:]) if names[0] in ("account", "keys") else names[0]
 
 
 def _place_of(token: str) -> int:

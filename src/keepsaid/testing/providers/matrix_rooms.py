@@ -27,7 +27,8 @@ class RoomEvent:
 class MatrixRoomsLedger:
     """Every event of the server. `now_ms` is its clock; `user` the account whose view a sync gives.
 
-    `transactions` has the ids of the events that the account sent, by its device and their transaction ids.
+    `at` is the end of the stream. `transactions` has the ids of the events that the account sent, by its device and
+    their transaction ids.
     """
 
     def __init__(self, now_ms: Callable[[], int], user: str = USER) -> None:
@@ -40,12 +41,7 @@ class MatrixRoomsLedger:
         self.direct_at = 0
         self._now_ms = now_ms
         self._state: dict[str, dict[tuple[str, str], RoomEvent]] = {}
-        self._at = 1
-
-    @property
-    def at(self) -> int:
-        """The end of the stream."""
-        return self._at
+        self.at = 1
 
     def rooms(self) -> list[str]:
         """The rooms in which the account is."""
@@ -72,8 +68,8 @@ class MatrixRoomsLedger:
 
     def add(self, room: str, kind: str, sender: str, content: Mapping[str, Any], **more: Any) -> str:
         """Add an event, with `state_key` a state event; returns its id."""
-        self._at += 1
-        at = self._at
+        self.at += 1
+        at = self.at
         event: dict[str, Any] = {
             "event_id": f"$event{at}",
             "type": kind,
@@ -99,15 +95,15 @@ class MatrixRoomsLedger:
             self.left.pop(room, None)
             self.invites.pop(room, None)
             if membership == "invite":
-                self.invites[room] = self._at + 1, by
+                self.invites[room] = self.at + 1, by
             elif membership == "leave":
-                self.left[room] = self._at + 1
+                self.left[room] = self.at + 1
         return self.add(room, _MEMBER, by or user, content, state_key=user)
 
     def mark_direct(self, user: str, room: str) -> None:
         """Put a room among those with one person: the account data `m.direct`."""
-        self._at += 1
-        self.direct_at = self._at
+        self.at += 1
+        self.direct_at = self.at
         self.direct.setdefault(user, []).append(room)
 
     def find(self, room: str, number: str) -> RoomEvent | None:
@@ -153,9 +149,9 @@ class MatrixRoomsLedger:
         return told
 
     def _timeline(self, room: str, since: int, limit: int, types: Sequence[str] | None) -> dict[str, Any]:
-        found = self.page(room, self._at, since, limit + 1, types)
+        found = self.page(room, self.at, since, limit + 1, types)
         held = found[:limit][::-1]
-        start = (held[0].at if held else self._at + 1) - 1
+        start = (held[0].at if held else self.at + 1) - 1
         timeline = {"events": [one.event for one in held], "limited": len(found) > limit, "prev_batch": f"s{start}"}
         return {"timeline": timeline}
 

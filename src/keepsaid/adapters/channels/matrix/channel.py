@@ -9,30 +9,29 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Final
 
 from keepsaid.adapters.channels.abilities import MATRIX
 from keepsaid.adapters.channels.matrix.api import MatrixRefused, MatrixUnreachable, path_of, refused, unreachable
-from keepsaid.adapters.channels.matrix.events import MESSAGE, ROOM, THREAD
+from keepsaid.adapters.channels.matrix.contents import Content, marked, part_contents, plain_form, room_of
+from keepsaid.adapters.channels.matrix.events import MESSAGE
 from keepsaid.adapters.channels.matrix.find import KEY, find_sent
-from keepsaid.adapters.channels.matrix.html import MatrixText, html_of, matrix_texts
 from keepsaid.adapters.channels.matrix.line import MatrixAccount
 from keepsaid.adapters.channels.matrix.reactions import reason_of, send_reaction
-from keepsaid.adapters.channels.matrix.updates import NAME
+from keepsaid.adapters.channels.matrix.updates import ENCRYPTED_EVENT, NAME, MatrixUser
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
-from keepsaid.domain.message import Attachment, Lane, topic_of
+from keepsaid.domain.message import Attachment, Lane
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
-from keepsaid.errors import FileRefused, FileUnavailable, ToolError
+from keepsaid.errors import ChannelError, FileRefused, FileUnavailable, StoreError, ToolError
 from keepsaid.ports.channel import ReactionTarget
 from keepsaid.ports.runtime import Clock
 from keepsaid.text.emoji import is_emoji
+from keepsaid.values import frozen
 
-REPEATED: Final = "(may be a repeat)\n"
 _TRANSACTION_MS = int(MATRIX.keyed_s * 1_000)
 """Milliseconds after the first try in which a server returns the first event of a transaction."""
 
@@ -42,6 +41,18 @@ _INLINE_CHARS_MAX = 4_096
 _SHOWN_WITHIN_S = 5.0
 _TYPING_MS = 30_000
 _ENCRYPTED = "the room is encrypted, and nothing is sent there as plain text"
+
+
+_FORMS = ("content", "marked")
+"""What is kept of an encrypted part: its content, and that of a possible repeat."""
+
+
+@frozen
+class MatrixEvent:
+    """An event as it is sent: its type, and its content."""
+
+    kind: str
+    content: Content
 
 
 class MatrixChannel:
@@ -58,6 +69,7 @@ class MatrixChannel:
         self._api = account.api
         self._pace = pace
         self._clock = clock
+        self._keys_from = 0.0
 
     @property
     def account(self) -> str:
@@ -69,42 +81,94 @@ class MatrixChannel:
         return await send_parts(self, reply)
 
     async def split(self, reply: StoredReply) -> Sequence[str]:
-        """Each part as its room, the device that is to send it, and the content of its event, in JSON."""
-        device, is_direct = "", False
+        """Each part as its room, the device that is to send it, and the content of its event, in JSON.
+
+        In an encrypted room the content is encrypted here: what was used for it is stored before the part is. Raises
+        ChannelError where that is not possible now, and StoreError.
+        """
+        user, is_direct = MatrixUser(""), False
         try:
             user = await self._bot.user()
-            device, is_direct = user.device, (await self._bot.rooms.place(_room_of(reply.lane), None, user)).direct
+            is_direct = (await self._bot.rooms.place(room_of(reply.lane), None, user)).direct
         except (MatrixRefused, MatrixUnreachable):
             pass  # what is not known now is looked up when it is sent: without a device, a repeat is marked
         if len(reply.draft.text) > _INLINE_CHARS_MAX:
-            return await asyncio.to_thread(part_bodies, reply, device, is_direct=is_direct)
-        return part_bodies(reply, device, is_direct=is_direct)
+            contents = await asyncio.to_thread(part_contents, reply, is_direct=is_direct)
+        else:
+            contents = part_contents(reply, is_direct=is_direct)
+        bodies = (
+            [{"content": one} for one in contents] if self._bot.crypto is None else await self._sealed(reply, contents)
+        )
+        return [json.dumps({"room": room_of(reply.lane), "device": user.device, **body}) for body in bodies]
+
+    async def _sealed(self, reply: StoredReply, contents: Sequence[Content]) -> list[dict[str, object]]:
+        """Contents as they are sent: encrypted, if their room is, as themselves and as possible repeats."""
+        room = room_of(reply.lane)
+        if self._clock.monotonic_ms() < self._keys_from:
+            raise ChannelError("the homeserver wants fewer requests now")
+        plain: list[dict[str, object]] = [{"content": one} for one in contents]
+        try:
+            user = await self._bot.user()
+            crypto = self._bot.crypto_of(user)
+            if crypto is None or reply.lane.account != user.id:
+                return plain
+            if not await crypto.was_encrypted(user, room) and not await self._bot.rooms.is_encrypted(room):
+                return plain
+            forms = [(one, marked(one)) for one in contents]
+            sealed = await crypto.seal(user, room, MESSAGE, forms)
+        except MatrixUnreachable as error:
+            raise ChannelError(
+                f"the room is encrypted or may be, and the homeserver cannot be reached: {error}"
+            ) from None
+        except MatrixRefused as error:
+            if (held_ms := self._refused(error).retry_after_ms) is not None:
+                self._keys_from = self._clock.monotonic_ms() + held_ms
+            if error.passes:
+                raise ChannelError(f"the keys of the room cannot be looked up: {error}") from None
+            return plain
+        return [
+            {
+                "type": ENCRYPTED_EVENT,
+                **{name: {**form, KEY: one[KEY]} for name, form in zip(_FORMS, made, strict=True)},
+            }
+            for one, made in zip(contents, sealed, strict=True)
+        ]
 
     async def send_part(self, reply: StoredReply, part: ReplyPart) -> SendResult:
         """Send a part once, unless it is found in its room; never raises."""
-        room, sent_by = _room_of(reply.lane), json.loads(part.body)
+        room, sent_by = room_of(reply.lane), json.loads(part.body)
         if not room.startswith("!"):
             return SendResult(Delivered.DEAD, f"{reply.lane.conversation} is not a room of Matrix")
-        content, note = sent_by["content"], ""
+        event, note = MatrixEvent(sent_by.get("type", MESSAGE), sent_by["content"]), ""
         try:
             user = await self._bot.user()
-            if reply.lane.account != user.id:
-                return SendResult(Delivered.REFUSED, f"the account {reply.lane.account} is not set up here any more")
-            if (held_ms := await self._pace.enter(room)) is not None:
-                return SendResult(Delivered.RETRY, "the rate limit is reached", retry_after_ms=held_ms, outage=True)
-            if await self._bot.rooms.is_encrypted(room):
-                return SendResult(Delivered.DEAD, f"{_ENCRYPTED}; nothing is sent elsewhere")
+            if (held := await self._held(reply, event, room, user)) is not None:
+                return held
             if part.possible_duplicate and not self._is_remembered(reply, sent_by.get("device"), user.device):
                 found, note = await self._find(reply, part, room)
                 if found is not None:
                     return SendResult(Delivered.CONFIRMED, "an earlier try arrived", found)
-                content = _marked(content)
+                event = MatrixEvent(event.kind, sent_by.get("marked") or marked(event.content))
+            if event.kind != MESSAGE and (crypto := self._bot.crypto_of(user)) is not None:
+                await crypto.deliver(user)
         except MatrixUnreachable as error:
             return SendResult(Delivered.RETRY, f"not sent: {error}", outage=True)
+        except StoreError as error:
+            return SendResult(Delivered.RETRY, f"not sent: {error.what}", outage=True)
         except MatrixRefused as error:
             return self._not_sent(error)
-        result = await self._put(room, part.key, content)
+        result = await self._put(room, part.key, event)
         return replace(result, detail="; ".join(filter(None, (result.detail, note))))
+
+    async def _held(self, reply: StoredReply, event: MatrixEvent, room: str, user: MatrixUser) -> SendResult | None:
+        """Why an event is not sent now, or never; None where it is. Raises MatrixRefused and MatrixUnreachable."""
+        if reply.lane.account != user.id:
+            return SendResult(Delivered.REFUSED, f"the account {reply.lane.account} is not set up here any more")
+        if (held_ms := await self._pace.enter(room)) is not None:
+            return SendResult(Delivered.RETRY, "the rate limit is reached", retry_after_ms=held_ms, outage=True)
+        if event.kind == MESSAGE and await self._bot.rooms.is_encrypted(room):
+            return SendResult(Delivered.DEAD, f"{_ENCRYPTED}; nothing is sent elsewhere")
+        return None
 
     async def fetch(self, account: str, file: Attachment) -> AsyncGenerator[bytes, None]:
         """The bytes of a file that came with a message to this account."""
@@ -123,7 +187,7 @@ class MatrixChannel:
 
     async def show_typing(self, lane: Lane) -> bool:
         """Show for half a minute that the account types; never raises."""
-        room = _room_of(lane)
+        room = room_of(lane)
         if not self.account or lane.account != self.account or not room.startswith("!"):
             return False
         path = path_of("rooms", room, "typing", self.account)
@@ -141,20 +205,21 @@ class MatrixChannel:
 
     async def react(self, lane: Lane, target: ReactionTarget, emoji: str) -> None:
         """Give an event of the room an emoji; raises ToolError."""
-        room = _room_of(lane)
+        room = room_of(lane)
         if not room.startswith("!") or not target.provider_id.startswith("$"):
             raise ToolError("that message cannot get a reaction: it is not an event of a room of Matrix")
         if not is_emoji(emoji):
             raise ToolError("emoji must be one emoji of Unicode")
         try:
-            user, is_encrypted = await self._bot.user(), await self._bot.rooms.is_encrypted(room)
+            user = await self._bot.user()
+            is_unread = self._bot.crypto_of(user) is None and await self._bot.rooms.is_encrypted(room)
         except MatrixUnreachable:
             raise ToolError("the homeserver does not answer; nothing was done") from None
         except MatrixRefused as error:
             raise ToolError(reason_of(error)) from None
         if lane.account != user.id:
             raise ToolError(f"the account {lane.account} is not set up here any more")
-        if is_encrypted:
+        if is_unread:
             raise ToolError(_ENCRYPTED)
         if await self._pace.enter(room) is not None:
             raise ToolError("the rate limit of this room is reached; nothing was done")
@@ -195,17 +260,18 @@ class MatrixChannel:
             self._bot.forget()
         return result
 
-    async def _put(self, room: str, key: str, content: Mapping[str, object]) -> SendResult:
-        """Send a message under its key; as plain text where the server refuses its form."""
-        detail = ""
-        path = path_of("rooms", room, "send", MESSAGE, key)
+    async def _put(self, room: str, key: str, event: MatrixEvent) -> SendResult:
+        """Send an event under its key; a message as plain text where the server refuses its form."""
+        detail, content = "", event.content
+        path = path_of("rooms", room, "send", event.kind, key)
         while True:
             try:
                 made = await self._api.call("PUT", path, content)
             except MatrixUnreachable as error:
                 return unreachable(error)
             except MatrixRefused as error:
-                if error.is_format and not detail and len(plain := _plain(content)) < len(content):
+                is_changeable = error.is_format and not detail and event.kind == MESSAGE
+                if is_changeable and len(plain := plain_form(content)) < len(content):
                     detail, content = f"sent as plain text: {error}", plain
                     continue
                 return self._refused(error)
@@ -213,49 +279,3 @@ class MatrixChannel:
             if not isinstance(number, str):
                 return SendResult(Delivered.DOUBT, "the homeserver names no event")
             return SendResult(Delivered.CONFIRMED, detail, number)
-
-
-def part_bodies(reply: StoredReply, device: str, *, is_direct: bool) -> Sequence[str]:
-    """The parts of a reply in JSON: in the thread of its lane; elsewhere the first answers a message, if not direct."""
-    room, thread, answered = _room_of(reply.lane), topic_of(reply.lane), reply.draft.reply_to
-    answered = answered if answered is not None and answered.startswith("$") else None
-    bodies: list[str] = []
-    for n, text in enumerate(matrix_texts(reply.draft.text)):
-        content: dict[str, object] = {**_words(text), KEY: ReplyPart(reply.id, n, "").key}
-        if thread is not None:
-            related = {"rel_type": THREAD, "event_id": thread, "is_falling_back": True}
-            content["m.relates_to"] = {**related, "m.in_reply_to": {"event_id": answered or thread}}
-        elif answered is not None and n == 0 and not is_direct:
-            content["m.relates_to"] = {"m.in_reply_to": {"event_id": answered}}
-        bodies.append(json.dumps({"room": room, "device": device, "content": content}))
-    return bodies
-
-
-def _words(text: MatrixText) -> dict[str, object]:
-    """The text in the content of a message. The empty `m.mentions` says that nobody is mentioned, nor the room."""
-    content: dict[str, object] = {"msgtype": "m.text", "body": text.body, "m.mentions": {}}
-    if text.html:
-        content |= {"format": "org.matrix.custom.html", "formatted_body": text.html}
-    return content
-
-
-def _marked(content: Mapping[str, object]) -> dict[str, object]:
-    """A content that says that it may be a repeat."""
-    marked = {**content, "body": f"{REPEATED}{content['body']}"}
-    if "formatted_body" in content:
-        marked["formatted_body"] = f"{html_of(REPEATED)}{content['formatted_body']}"
-    return marked
-
-
-def _plain(content: Mapping[str, object]) -> dict[str, object]:
-    """A content without HTML, and outside of a thread without the message it answers."""
-    related = content.get("m.relates_to")
-    dropped = {"format", "formatted_body"}
-    if isinstance(related, Mapping) and related.get("rel_type") != THREAD:
-        dropped.add("m.relates_to")
-    return {name: one for name, one in content.items() if name not in dropped}
-
-
-def _room_of(lane: Lane) -> str:
-    """The id of the room of a lane."""
-    return lane.conversation.removeprefix(ROOM)

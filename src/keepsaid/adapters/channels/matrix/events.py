@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from keepsaid.adapters.channels.matrix.files import is_address
+from keepsaid.adapters.channels.matrix.sealed import sealed_ref
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
 from keepsaid.domain.message import EDITED, REACTION, Attachment, IgnoredUpdate, MediaMessage
 from keepsaid.values import frozen
@@ -185,11 +186,15 @@ def _said(kind: str | None, content: MediaObject) -> str | IgnoredUpdate:
 
 
 def _files(kind: str | None, content: MediaObject) -> Iterator[Attachment]:
-    """What can be fetched: not what is encrypted, whose `url` is in its `file`."""
+    """What can be fetched: at `url`, or where it is encrypted, at the one in `file`."""
     form = "sticker" if kind == STICKER else _FILES.get(content.text("msgtype") or "")
-    url = content.text("url") or ""
+    url = _address(content) or ""
     if form is None or not is_address(url):
         return
+    if "url" not in content and (file := content.inside("file")) is not None:
+        url = sealed_ref(file)
+        if not url:
+            return
     info = content.inside("info")
     told, size = (info.text("mimetype") or "", info.number("size") or 0) if info is not None else ("", 0)
     yield Attachment(content.first(("filename", "body")) or form, told, url, min(max(0, int(size)), _SIZE_MAX))

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from keepsaid.adapters.channels.downloads import AnswerStart, FileDownloads
+from keepsaid.adapters.channels.matrix.sealed import opened_pieces, sealed_file
 from keepsaid.domain.message import Attachment
 from keepsaid.errors import FileRefused, FileUnavailable
 
@@ -38,8 +39,18 @@ class MatrixFiles:
         self._downloads = FileDownloads(_PROVIDER, url)
 
     async def fetch(self, file: Attachment) -> AsyncGenerator[bytes, None]:
-        """The bytes of a file. Raises FileRefused and FileUnavailable, neither with the token in its words."""
-        if (found := _ADDRESS.fullmatch(file.ref)) is None:
+        """The bytes of a file, decrypted. Raises FileRefused and FileUnavailable; neither shows the token."""
+        if (sealed := sealed_file(file.ref)) is None:
+            found = self._pieces(file.ref)
+        else:
+            found = opened_pieces(sealed, self._pieces(sealed.address))
+        async with aclosing(found):
+            async for piece in found:
+                yield piece
+
+    async def _pieces(self, address: str) -> AsyncGenerator[bytes, None]:
+        """The bytes at an address."""
+        if (found := _ADDRESS.fullmatch(address)) is None:
             raise FileRefused("its address is not one of Matrix")
         name = f"{found.group(1)}/{found.group(2)}"
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}

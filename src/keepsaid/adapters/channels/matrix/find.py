@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from keepsaid.adapters.channels.matrix.api import MatrixApi, path_of
 from keepsaid.adapters.channels.matrix.events import MESSAGE
+from keepsaid.adapters.channels.matrix.updates import ENCRYPTED_EVENT
 
 KEY = "org.keepsaid.part"
 """The field of a message that has the key of its part."""
@@ -24,7 +25,11 @@ async def find_sent(api: MatrixApi, room: str, user: str, key: str, since_ms: in
     """
     start = ""
     for _ in range(_PAGES_MAX):
-        query: dict[str, str | int] = {"dir": "b", "limit": _PAGE, "filter": json.dumps({"types": [MESSAGE]})}
+        query: dict[str, str | int] = {
+            "dir": "b",
+            "limit": _PAGE,
+            "filter": json.dumps({"types": [MESSAGE, ENCRYPTED_EVENT]}),
+        }
         if start:
             query["from"] = start
         page = await api.call("GET", path_of("rooms", room, "messages"), query=query)

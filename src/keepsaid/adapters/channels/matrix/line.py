@@ -7,10 +7,11 @@ from typing import Final
 
 from keepsaid.adapters.channels.backoff import LONGEST_WAIT_MS, LineBackoff
 from keepsaid.adapters.channels.matrix.api import MatrixApi, MatrixRefused, MatrixUnreachable, wait_ms
+from keepsaid.adapters.channels.matrix.e2ee import MatrixCrypto
 from keepsaid.adapters.channels.matrix.rooms import MatrixRooms
 from keepsaid.adapters.channels.matrix.updates import MatrixUser
 from keepsaid.domain.line import LineState
-from keepsaid.errors import StoreError
+from keepsaid.errors import StoreError, installation
 from keepsaid.ports.channel import LineKeeper
 from keepsaid.ports.runtime import Clock
 
@@ -28,10 +29,11 @@ class MatrixAccount:
     `id` is the user id, as `@bot:example.org`; where that is not known, it is "" until the account is looked up.
     """
 
-    def __init__(self, api: MatrixApi, account: str = "") -> None:
+    def __init__(self, api: MatrixApi, account: str = "", crypto: MatrixCrypto | None = None) -> None:
         self.api = api
         self.id = account
-        self.rooms = MatrixRooms(api)
+        self.crypto = crypto
+        self.rooms = MatrixRooms(api, reads_encrypted=crypto is not None)
         self._user: MatrixUser | None = None
         self._looking_up = asyncio.Lock()
 
@@ -44,6 +46,19 @@ class MatrixAccount:
                     raise MatrixRefused(401, "", _OTHER_USER)
                 self.id, self._user = user.id, user
             return self._user
+
+    def crypto_of(self, user: MatrixUser) -> MatrixCrypto | None:
+        """What encrypts and decrypts for the device of the account; None where nothing can."""
+        return self.crypto if self.crypto is not None and user.device and not self.crypto.refusal else None
+
+    def encryption(self, user: MatrixUser) -> str:
+        """How encrypted rooms fare, for people; "" where there are none."""
+        if not self.rooms.encrypted:
+            return ""
+        if self.crypto_of(user) is not None:
+            return reading(user)
+        titles = sorted(map(self.rooms.title, self.rooms.encrypted))
+        return unread_rooms(titles, why_unread(user, self.crypto.refusal if self.crypto is not None else None))
 
     def forget(self) -> None:
         """Look up again whose the token is: it may have been revoked."""
@@ -67,10 +82,10 @@ class MatrixLine:
         """Nothing was read yet."""
         self._keeper.show(LineState.CONNECTING)
 
-    def up(self, rooms: MatrixRooms) -> None:
-        """Messages come in, from all rooms but those that are encrypted: they are named."""
+    def up(self, encryption: str = "") -> None:
+        """Messages come in; `encryption` says how encrypted rooms fare."""
         self._backoff.up()
-        self._keeper.show(LineState.UP, unread_rooms(sorted(map(rooms.title, rooms.encrypted))))
+        self._keeper.show(LineState.UP, encryption)
 
     async def wait_out(self, error: Exception) -> None:
         """Show the error, and wait before the next try, a rate limit as long as the server says."""
@@ -84,13 +99,26 @@ class MatrixLine:
         await self.clock.wait(asyncio.Event(), wait)
 
 
-def unread_rooms(titles: list[str]) -> str:
+def reading(user: MatrixUser) -> str:
+    """That encrypted rooms are read, and by which device."""
+    return f"encrypted rooms are read by the device {user.device}"
+
+
+def why_unread(user: MatrixUser, refusal: str | None) -> str:
+    """Why encrypted rooms are not read; `refusal` is None where the packages for it are missing."""
+    if refusal is None:
+        return f"to read them: {installation('matrix-e2ee')}"
+    return refusal if user.device else "the token belongs to no device: log in for one that has a device"
+
+
+def unread_rooms(titles: list[str], why: str = "") -> str:
     """The rooms that are not read because they are encrypted, for people: five by name, the others by their number."""
     if not titles:
         return ""
     more = len(titles) - _NAMED_MAX
     named = ", ".join(titles[:_NAMED_MAX])
-    return f"messages of encrypted rooms are kept, and not read: {named}{f' and {more} more' if more > 0 else ''}"
+    rest = f"{f' and {more} more' if more > 0 else ''}{f'; {why}' if why else ''}"
+    return f"messages of encrypted rooms are kept, and not read: {named}{rest}"
 
 
 async def user_of(api: MatrixApi) -> MatrixUser:

@@ -15,13 +15,13 @@ from keepsaid.adapters.channels.matrix.gap import STATE_TYPES, TIMELINE_TYPES
 from keepsaid.adapters.channels.matrix.invites import Allowed, MatrixInvites
 from keepsaid.adapters.channels.matrix.line import MatrixAccount, MatrixLine, MatrixTrouble
 from keepsaid.adapters.channels.matrix.reader import MatrixReader
-from keepsaid.adapters.channels.matrix.updates import MatrixUser, key_of, raw_of, unreadable
+from keepsaid.adapters.channels.matrix.updates import ENCRYPTED_ROOMS, Event, MatrixUser, key_of, raw_of, unreadable
 from keepsaid.domain.line import Cursor
 from keepsaid.ports.channel import InboundSink, Incoming
 
 _log = logging.getLogger("keepsaid.matrix")
-SINCE, DEVICE, INVITES, ENCRYPTED_ROOMS = "since", "device", "invites", "encrypted"
-"""The names of the cursors of an account."""
+SINCE, DEVICE, INVITES = "since", "device", "invites"
+"""The names of the cursors of an account, beside that of its encrypted rooms."""
 
 _POLL_MS, _IDLE_POLL_MS = 30_000, 55_000
 _IDLE_POLLS = 4
@@ -75,6 +75,8 @@ class MatrixListener:
         self._since = self._stored.get(SINCE, "")
         self._account.rooms.encrypted.update(self._stored.get(ENCRYPTED_ROOMS, "").split())
         self._invites.load(self._stored.get(INVITES, ""))
+        if self._account.crypto is not None and user.device:
+            await self._account.crypto.begin(user)
         self._is_loaded = True
 
     async def _once(self, inbox: InboundSink, user: MatrixUser) -> None:
@@ -87,16 +89,38 @@ class MatrixListener:
         batch = answer.get("next_batch")
         if not isinstance(batch, str) or not batch:
             raise MatrixUnreachable("/sync names no next batch", sent=True)
-        came = self._came(answer, user)
-        said = await self._read(came, user)
-        has_news = bool(said or came or _inside(answer.get("rooms"), "invite"))
+        if (crypto := self._account.crypto_of(user)) is None:
+            has_news = await self._take(inbox, answer, batch, user)
+        else:
+            async with crypto.change(user):
+                has_news = await self._take(inbox, answer, batch, user)
         self._empty_polls = 0 if has_news else self._empty_polls + 1
-        await self._store(inbox, said, batch, user, has_news=has_news)
         self._since, self._is_lost, self._last_ok = batch, False, self._clock.monotonic_ms()
-        self._line.up(self._account.rooms)
+        self._line.up(self._account.encryption(user))
         await self._invites.join()
+        if crypto is not None:
+            await crypto.keep_up(user)
         if not has_news and timeout_ms and self._clock.monotonic_ms() - began < _LEAST_POLL_MS:
             await self._clock.wait(asyncio.Event(), _LEAST_POLL_MS)
+
+    async def _take(self, inbox: InboundSink, answer: Answer, batch: str, user: MatrixUser) -> bool:
+        """Store what came with a sync; returns whether it was anything. Raises as a request, and StoreError."""
+        crypto = self._account.crypto_of(user)
+        waited: Sequence[tuple[str, Event]] = ()
+        if crypto is not None:
+            waited = await crypto.take(answer)
+            if self._is_lost:
+                crypto.lose_track()
+        came = self._came(answer, user)
+        said = await self._read(came, waited, user)
+        rows = crypto.cursors() if crypto is not None else []
+        has_news = bool(said or came or rows or _inside(answer.get("rooms"), "invite"))
+        if moved := self._moved(batch, user, has_news=has_news):
+            await inbox.put_all(said, [*(Cursor(user.id, name, value) for name, value in moved.items()), *rows])
+            self._stored |= moved
+        if crypto is not None:
+            crypto.committed()
+        return has_news
 
     def _timeout_ms(self) -> int:
         """How long the server waits for an event: not at all while the line is not up."""
@@ -154,12 +178,14 @@ class MatrixListener:
             self._account.rooms.leave(room)
         return (*left, *joined)
 
-    async def _read(self, came: Sequence[tuple[str, object]], user: MatrixUser) -> list[Incoming]:
-        """The messages in the rooms of a sync. Those before the first contact are none."""
+    async def _read(
+        self, came: Sequence[tuple[str, object]], waited: Sequence[tuple[str, Event]], user: MatrixUser
+    ) -> list[Incoming]:
+        """The messages that waited for a key, and those in the rooms of a sync. Before the first contact are none."""
         is_first = not self._since and not self._is_lost
         is_gap = self._last_ok is None or self._clock.monotonic_ms() - self._last_ok > _GAP_MS
         round_ = self._reader.round(user, self._since, is_gap=is_gap or self._is_lost)
-        said: list[Incoming] = []
+        said = await round_.read_late(waited)
         for room, told in came:
             if not isinstance(told, Mapping):
                 raw = raw_of({room: told})
@@ -170,10 +196,8 @@ class MatrixListener:
                 said += await round_.read(room, told)
         return said
 
-    async def _store(
-        self, inbox: InboundSink, said: Sequence[Incoming], batch: str, user: MatrixUser, *, has_news: bool
-    ) -> None:
-        """Store messages, and where the next sync begins; nothing is written where nothing happened."""
+    def _moved(self, batch: str, user: MatrixUser, *, has_news: bool) -> dict[str, str]:
+        """The cursors that moved, with where the next sync begins; none where nothing happened."""
         values = {
             DEVICE: user.device,
             INVITES: self._invites.value,
@@ -182,9 +206,7 @@ class MatrixListener:
         changed = {name: one for name, one in values.items() if one != self._stored.get(name, "")}
         if has_news or changed or not self._stored.get(SINCE) or self._is_lost:
             changed[SINCE] = batch
-        if changed or said:
-            await inbox.put_all(said, [Cursor(user.id, name, value) for name, value in changed.items()])
-            self._stored |= changed
+        return changed
 
 
 def _inside(told: object, name: str) -> object:

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from keepsaid.adapters.channels.matrix.events import target_of
 from keepsaid.adapters.channels.matrix.gap import ALL_MAX, ROOM_MAX, is_recent, missed_events, since_joined
 from keepsaid.adapters.channels.matrix.line import MatrixAccount
-from keepsaid.adapters.channels.matrix.updates import Event, MatrixUser, incoming_of, key_of, raw_of, unreadable
+from keepsaid.adapters.channels.matrix.updates import (
+    ENCRYPTED_EVENT,
+    Event,
+    MatrixUser,
+    incoming_of,
+    key_of,
+    raw_of,
+    unreadable,
+)
 from keepsaid.errors import InputError
 from keepsaid.ports.channel import Incoming
 from keepsaid.ports.runtime import Clock
 
 _log = logging.getLogger("keepsaid.matrix")
+WAITS = ":encrypted"
+"""The end of the key of a message that cannot be read yet: once it can be, it comes with the key alone."""
 
 
 class MatrixReader:
@@ -37,6 +48,7 @@ class ReadingRound:
     def __init__(self, account: MatrixAccount, user: MatrixUser, since: str, now_ms: int, *, is_gap: bool) -> None:
         self._api = account.api
         self._known = account.rooms
+        self._crypto = account.crypto_of(user)
         self._user = user
         self._since = since
         self._now_ms = now_ms
@@ -69,6 +81,10 @@ class ReadingRound:
             *await self._messages(room, events, is_old=False),
         ]
 
+    async def read_late(self, waited: Sequence[tuple[str, Event]]) -> list[Incoming]:
+        """The messages in encrypted events whose key came after them. Raises as `read`."""
+        return [one for room, event in waited if (one := await self._message(room, event)) is not None]
+
     async def _messages(self, room: str, events: Sequence[object], *, is_old: bool) -> list[Incoming]:
         """Events as messages; those of a gap that are older than a day are left out."""
         said: list[Incoming] = []
@@ -86,6 +102,9 @@ class ReadingRound:
         return said
 
     async def _message(self, room: str, event: Event) -> Incoming | None:
+        is_sealed = event.get("type") == ENCRYPTED_EVENT and event.get("sender") != self._user.id
+        if is_sealed and self._crypto is not None:
+            event = await self._crypto.open(room, event) or event
         self._known.note(event)
         try:
             number = target_of(event)
@@ -95,7 +114,10 @@ class ReadingRound:
             return None
         place = await self._known.place(room, event.get("sender"), self._user)
         target = await self._known.related(room, number) if number is not None else None
-        return incoming_of(event, place, self._user, target)
+        incoming = incoming_of(event, place, self._user, target)
+        if incoming is None or self._crypto is None or event.get("type") != ENCRYPTED_EVENT:
+            return incoming
+        return replace(incoming, external_id=f"{incoming.external_id}{WAITS}")
 
     def _bounded(self, room: str, said: list[Incoming]) -> list[Incoming]:
         """The oldest of the messages that were missed, as many as there is room for.

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
 from keepsaid.adapters.channels.matrix.api import Answer, MatrixApi, MatrixRefused, MatrixUnreachable, path_of
-from keepsaid.adapters.channels.matrix.events import MatrixPlace, RelatedEvent, related_event
+from keepsaid.adapters.channels.matrix.events import MESSAGE, MatrixPlace, RelatedEvent, related_event
 from keepsaid.adapters.channels.matrix.updates import ENCRYPTED_EVENT, ENCRYPTION, Event, MatrixUser
 from keepsaid.errors import InputError
 from keepsaid.text.normal import cut
@@ -44,10 +44,14 @@ class MatrixRoom:
 
 
 class MatrixRooms:
-    """What is known of the rooms of an account. `encrypted` has the ids of those that cannot be read."""
+    """What is known of the rooms of an account. `encrypted` has the ids of those that are.
 
-    def __init__(self, api: MatrixApi) -> None:
+    `reads_encrypted` says that their messages can be read.
+    """
+
+    def __init__(self, api: MatrixApi, *, reads_encrypted: bool = False) -> None:
         self._api = api
+        self._reads_encrypted = reads_encrypted
         self.encrypted: set[str] = set()
         self._plain: set[str] = set()
         self._rooms: OrderedDict[str, MatrixRoom] = OrderedDict()
@@ -148,6 +152,8 @@ class MatrixRooms:
             self._keep(number, event if event.get("content") else {**event, "type": ""})
 
     def _keep(self, number: str, event: Event) -> None:
+        if self._reads_encrypted and event.get("type") == ENCRYPTED_EVENT:
+            event = {**event, "type": MESSAGE}
         try:
             self._events[number] = related_event(event)
         except InputError:

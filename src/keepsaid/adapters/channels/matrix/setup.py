@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from keepsaid.adapters.channels.matrix.api import MatrixApi, MatrixRefused, MatrixUnreachable, path_of
-from keepsaid.adapters.channels.matrix.line import unread_rooms, user_of
+from keepsaid.adapters.channels.matrix.line import reading, unread_rooms, user_of, why_unread
 from keepsaid.adapters.channels.matrix.rooms import MatrixRooms
 from keepsaid.adapters.channels.matrix.updates import NAME, MatrixUser
 from keepsaid.errors import ChannelError
@@ -15,15 +15,17 @@ _ROOMS_MAX = 30
 """Rooms that are looked at for encryption: each costs a request."""
 
 
-async def look_up(api: MatrixApi, device: str = "") -> AccountReport:
+async def look_up(api: MatrixApi, device: str = "", *, decrypts: bool = False) -> AccountReport:
     """The account of the token; `device` is the cursor of that name, the device that the listener used before.
+
+    `decrypts` says that the packages for encrypted rooms are installed.
 
     Raises ChannelError if the homeserver refuses the token, or does not answer.
     """
     try:
         user = await user_of(api)
         name = await _name(api, user)
-        notes = [note async for note in _notes(api, user, device)]
+        notes = [note async for note in _notes(api, user, device, decrypts=decrypts)]
     except MatrixRefused as error:
         what = f"the homeserver refuses matrix.token: {error}" if error.is_bad_token else f"it answers: {error}"
         hint = "log in again for a token of its own device, and see that matrix.homeserver is the address of the API"
@@ -48,7 +50,7 @@ async def _name(api: MatrixApi, user: MatrixUser) -> str:
     return name if isinstance(name, str) else ""
 
 
-async def _notes(api: MatrixApi, user: MatrixUser, device: str) -> AsyncIterator[str]:
+async def _notes(api: MatrixApi, user: MatrixUser, device: str, *, decrypts: bool) -> AsyncIterator[str]:
     if not user.device:
         yield "the token belongs to no device: a message that may have arrived is looked for, and repeated marked"
     elif device and device != user.device:
@@ -62,7 +64,9 @@ async def _notes(api: MatrixApi, user: MatrixUser, device: str) -> AsyncIterator
         MatrixRooms(api),
     )
     encrypted = [room for room in rooms[:_ROOMS_MAX] if await known.is_encrypted(room)]
-    if encrypted:
-        yield unread_rooms(encrypted)
+    if encrypted and decrypts and user.device:
+        yield reading(user)
+    elif encrypted:
+        yield unread_rooms(encrypted, why_unread(user, "" if decrypts else None))
     if not rooms:
         yield "the account is in no room yet: invite it"

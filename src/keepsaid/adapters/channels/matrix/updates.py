@@ -17,6 +17,9 @@ from keepsaid.values import frozen
 
 NAME = "matrix"
 ENCRYPTED_EVENT, ENCRYPTION = "m.room.encrypted", "m.room.encryption"
+ENCRYPTED_ROOMS = "encrypted"
+"""The name of the cursor that has the rooms that are encrypted."""
+
 ENCRYPTED = "encrypted"
 """The text of a message that is kept as it came, because its room is encrypted."""
 
