@@ -193,7 +193,7 @@ class DiscordCast(DiscordPeople):
         await super().__aenter__()
         api, sends_at = self._api(), VirtualClock(self.clock.now_ms())
         pace = SendingPace(sends_at, QUICK, QUICK)
-        self.channel: Channel = DiscordChannel(api, pace, BOT, DiscordPlaces(api, BOT), sends_at)
+        self.channel: Channel = DiscordChannel(api, pace, BOT, DiscordPlaces(api, BOT), sends_at, self.upload)
         return self
 
     def _api(self) -> DiscordApi:

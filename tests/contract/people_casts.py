@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.contract.provider_cast import ProviderCast, reply_in
+from tests.contract.provider_cast import FAILS, ProviderCast, reply_in
 
 from keepsaid.adapters.channels.nostr.keys import REACTION, NostrKeys
 from keepsaid.domain.message import Lane, lane_key
@@ -14,6 +14,7 @@ from keepsaid.testing.clock import FastClock
 from keepsaid.testing.providers.discord import BOT, DIRECT, GENERAL, DiscordServer
 from keepsaid.testing.providers.matrix import MatrixServer
 from keepsaid.testing.providers.matrix_rooms import USER
+from keepsaid.testing.providers.mischief import Mischief, one_after_the_other
 from keepsaid.testing.providers.nostr import NostrRelayServer
 from keepsaid.testing.providers.nostr_people import NostrPerson
 from keepsaid.testing.providers.slack import ACCOUNT, SlackServer
@@ -58,6 +59,13 @@ class DiscordPeople(ProviderCast):
     discord: DiscordServer
     clock: FastClock
     last: str
+    upload_acts = FAILS
+
+    def script_upload(self, *acts: Mischief) -> None:
+        self.discord.mischief = one_after_the_other(*acts, method="create message")
+
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        return [(file.name, file.content) for one in self.discord.sent for file in one.files]
 
     def edit(self, text: str) -> None:
         self.discord.edit(self.last, text)

@@ -106,7 +106,7 @@ def discord_of(config: Config, deps: MessengerDeps) -> Messenger:
     api, number = DiscordApi(token, deps.clock, settings.api_url), bot_of(token)
     places = DiscordPlaces(api, number)
     pace = SendingPace(deps.clock, _DISCORD_ACCOUNT, _DISCORD_CHANNEL, _DISCORD_CHANNEL, "-")
-    channel = DiscordChannel(api, pace, number, places, deps.clock)
+    channel = DiscordChannel(api, pace, number, places, deps.clock, deps.uploads)
     line = DiscordLine(deps.clock, deps.line("discord", number))
     return Messenger(channel, DiscordGateway(DiscordAccount(api, number), places, line, content=settings.content))
 

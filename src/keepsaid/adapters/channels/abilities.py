@@ -22,9 +22,19 @@ back.
 """
 
 DISCORD: Final = ChannelAbilities(
-    keyed_s=120.0, findable=True, chars_max=2_000, unit="utf16", typing_s=8.0, edits=True, files=True, reactions=True
+    keyed_s=120.0,
+    findable=True,
+    chars_max=2_000,
+    unit="utf16",
+    typing_s=8.0,
+    edits=True,
+    files=True,
+    reactions=True,
+    uploads=10_000_000,
 )
-"""Discord folds the nonce of a message for minutes, of which two are relied on; typing is shown for ten seconds."""
+"""Discord folds the nonce of a message for minutes, of which two are relied on; typing is shown for ten seconds. Files
+have 10 MiB where nobody pays for more.
+"""
 
 SLACK: Final = ChannelAbilities(findable=True, chars_max=11_000, typing_s=30.0, edits=True, files=True, reactions=True)
 """Slack takes 12,000 characters of Markdown, and counts more than the text itself in them."""

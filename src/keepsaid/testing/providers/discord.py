@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, unquote
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
-from keepsaid.testing.providers.discord_files import DiscordCdn
+from keepsaid.testing.providers.discord_files import DiscordCdn, uploads_in
 from keepsaid.testing.providers.discord_gateway import DiscordGatewayServer
 from keepsaid.testing.providers.discord_messages import DiscordFault, DiscordMessages, DiscordSent
 from keepsaid.testing.providers.discord_shapes import (
@@ -29,6 +29,7 @@ from keepsaid.testing.providers.discord_shapes import (
     role_shape,
     user_shape,
 )
+from keepsaid.testing.providers.forms import is_form, read_form
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
 
 BOT: Final = "4711"
@@ -258,7 +259,9 @@ class DiscordServer(ListeningServer):
             self.react(number, emoji, channel=channel, sender=BOT)
 
     def _create(self, channel: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        told, is_new = self.messages.create(channel, given)
+        files = uploads_in(given)
+        kept = [self.cdn.take(self.url, channel, file) for file in files]
+        told, is_new = self.messages.create(channel, given, kept, files)
         if is_new:
             self.gateway.dispatch("MESSAGE_CREATE", self.messages.as_dispatched(told))
         return told
@@ -282,8 +285,11 @@ def _named(request: HttpRequest) -> tuple[str, tuple[str, ...]]:
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:
+    """The parameters of a request, with the files of a form; raises BadHttpError for what is neither."""
+    form = read_form(request) if is_form(request) else None
     try:
-        given = json.loads(request.body or b"{}")
+        given = json.loads(request.body or b"{}" if form is None else form.fields.get("payload_json", "{}"))
     except ValueError as error:
         raise BadHttpError(400, "The body is not JSON.") from error
-    return given if isinstance(given, dict) else {}
+    files = {} if form is None else form.files
+    return {**given, **files} if isinstance(given, dict) else {}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from keepsaid.testing.providers.discord_shapes import channel_shape, member_shape, message_shape, user_shape
+from keepsaid.testing.providers.forms import UploadedFile
 from keepsaid.text.emoji import is_emoji
 from keepsaid.values import frozen
 
@@ -33,12 +34,13 @@ class DiscordFault(Exception):
 
 @frozen
 class DiscordSent:
-    """A message that the bot sent, and the parameters of the request."""
+    """A message that the bot sent, the parameters of the request, and its files as they were uploaded."""
 
     id: str
     channel: str
     text: str
     parameters: Mapping[str, Any]
+    files: tuple[UploadedFile, ...] = ()
 
 
 class DiscordMessages:
@@ -47,7 +49,7 @@ class DiscordMessages:
     A nonce is remembered for `nonce_ms`. `rate` is how many messages a channel takes in how many seconds. Answering a
     message is refused with `refuses_references`. `reactions` has the emoji that the bot gave each message; with
     `reacts_blocked` it may give none.
-    With `refuses_reading` no single message is shown.
+    With `refuses_reading` no single message is shown. `refused_files` is what is said of every file, if anything.
     """
 
     def __init__(self, bot: str, now_ms: Callable[[], int]) -> None:
@@ -59,6 +61,7 @@ class DiscordMessages:
         self.nonce_ms = _NONCE_MS
         self.refuses_references = False
         self.refuses_reading = False
+        self.refused_files: DiscordFault | None = None
         self._bot = bot
         self._now_ms = now_ms
         self._channels: dict[str, dict[str, Any]] = {}
@@ -104,22 +107,29 @@ class DiscordMessages:
         found.update(content=text, edited_timestamp=stamp)
         return found
 
-    def create(self, channel: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-        """The bot sends a message: the first one of its nonce, and whether it is new."""
+    def create(
+        self,
+        channel: str,
+        given: Mapping[str, Any],
+        kept: Sequence[Mapping[str, Any]] = (),
+        files: Sequence[UploadedFile] = (),
+    ) -> tuple[dict[str, Any], bool]:
+        """The bot sends a message with files, which are `kept`: the first one of its nonce, and whether it is new."""
         place = self.channel(channel)
         content, nonce = given.get("content"), given.get("nonce")
-        self._check(given)
+        self._check(given, has_files=bool(files))
         if given.get("enforce_nonce") and isinstance(nonce, str):
             at, first = self._nonces.get(nonce, (0, None))
             if first is not None and self._now_ms() - at <= self.nonce_ms:
                 return first, False
         bot = user_shape(self._bot, "scripted_bot", is_bot=True)
-        told = {"author": bot, "content": str(content).strip(), **({} if nonce is None else {"nonce": nonce})}
+        told: dict[str, Any] = {"author": bot, "content": str(content or "").strip(), "attachments": list(kept)}
+        told |= {"nonce": nonce} if nonce is not None else {}
         told |= self._answering(place, given.get("message_reference"))
         made = self._add(place["id"], told)
         if isinstance(nonce, str):
             self._nonces[nonce] = (self._now_ms(), made)
-        self.sent.append(DiscordSent(made["id"], channel, made["content"], dict(given)))
+        self.sent.append(DiscordSent(made["id"], channel, made["content"], dict(given), tuple(files)))
         return made, True
 
     def react(self, channel: str, number: str, emoji: str) -> bool:
@@ -181,10 +191,14 @@ class DiscordMessages:
         at |= {"guild_id": place["guild_id"]} if "guild_id" in place else {}
         return {"type": 19, "message_reference": at, "referenced_message": dict(answered)}
 
-    def _check(self, given: Mapping[str, Any]) -> None:
+    def _check(self, given: Mapping[str, Any], *, has_files: bool) -> None:
         """Raise DiscordFault for a message that the real one would refuse."""
         content, nonce = given.get("content"), given.get("nonce")
-        if not isinstance(content, str) or not content.strip():
+        if has_files and self.refused_files is not None:
+            raise self.refused_files
+        if has_files and content is None:
+            content = ""
+        if not isinstance(content, str) or not (content.strip() or has_files):
             raise DiscordFault(400, 50_006, "Cannot send an empty message")
         if len(content) > _CHARS_MAX:
             raise DiscordFault(400, 50_035, "Invalid Form Body: content must be 2000 or fewer in length.")
