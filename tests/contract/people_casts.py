@@ -94,6 +94,13 @@ class SlackPeople(ProviderCast):
     slack: SlackServer
     clock: FastClock
     last: str
+    upload_acts = FAILS
+
+    def script_upload(self, *acts: Mischief) -> None:
+        self.slack.mischief = one_after_the_other(*acts, method="files.completeUploadExternal")
+
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        return [(file.name, file.content) for one in self.slack.sent for file in one.files]
 
     def edit(self, text: str) -> None:
         message = {

@@ -36,8 +36,12 @@ DISCORD: Final = ChannelAbilities(
 have 10 MiB where nobody pays for more.
 """
 
-SLACK: Final = ChannelAbilities(findable=True, chars_max=11_000, typing_s=30.0, edits=True, files=True, reactions=True)
-"""Slack takes 12,000 characters of Markdown, and counts more than the text itself in them."""
+SLACK: Final = ChannelAbilities(
+    findable=True, chars_max=11_000, typing_s=30.0, edits=True, files=True, reactions=True, uploads=50_000_000
+)
+"""Slack takes 12,000 characters of Markdown, and counts more than the text itself in them. It takes files of 1 GB; here
+one is held in memory while it is sent.
+"""
 
 NOSTR: Final = ChannelAbilities(keyed_s=math.inf, chars_max=20_000, unit="bytes", files=True, reactions=True)
 """Each try publishes the same event. Bytes of text as JSON: encrypted twice, and in Base64 each time, it is an event of
