@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.unit.test_discord import reply, texts
@@ -83,6 +84,23 @@ async def test_words_stand_for_a_file_that_is_refused(refusal: DiscordFault, why
         assert [one.outcome for one in results] == [Delivered.CONFIRMED, Delivered.CONFIRMED]
         assert results[1].detail == f"a file was not sent: {refusal.status}: {refusal}"
         assert texts(discord) == ["here you are", f"\\[notes.md could not be sent: {why}\\]"]
+
+
+class BareFault(DiscordFault):
+    """What a server before Discord refuses, without a word of it."""
+
+    def as_json(self) -> dict[str, Any]:
+        """An answer that names nothing."""
+        return {}
+
+
+async def test_a_file_that_is_too_large_on_the_way_is_refused_too() -> None:
+    clock = VirtualClock()
+    async with DiscordServer(now_ms=clock.now_ms) as discord, channel_of(discord, clock) as channel:
+        discord.messages.refused_files = BareFault(413, 0, "Payload Too Large")
+        [result] = await tried(channel, with_file("", clock))
+        assert (result.outcome, result.detail) == (Delivered.CONFIRMED, "a file was not sent: 413: (no reason)")
+        assert "Discord answered 413" in texts(discord)[0]
 
 
 async def test_a_place_where_the_bot_may_not_write_is_no_refused_file() -> None:

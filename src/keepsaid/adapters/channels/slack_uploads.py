@@ -32,7 +32,7 @@ _REASONS: Mapping[str, str] = {
     "file_upload_size_restricted": "the workspace takes no file so large",
     "file_uploads_disabled": "the workspace takes no files",
     "file_uploads_except_images_restricted": "the workspace takes only pictures",
-    "no_permission": _NO_SCOPE,
+    "no_permission": "the app may not send files there",
 }
 """The reason why a file cannot be sent, by the error that Slack names."""
 
