@@ -152,6 +152,21 @@ async def test_a_file_of_another_part_is_not_taken_for_it() -> None:
         assert texts(slack) == ["", "(may be a repeat)"]
 
 
+async def test_another_process_does_not_take_an_earlier_part_for_it() -> None:
+    """It does not know which files came with which parts, but how many the reply has before this one."""
+    async with server() as slack:
+        said = with_files("", 1, 2)
+        async with channel_of(slack, VirtualClock(), read) as channel:
+            first, second = await channel.split(said)
+            await tried(channel, said, bodies=[first])
+        async with channel_of(slack, VirtualClock(), read) as channel:
+            await tried(channel, said, again=True, bodies=[second])
+            assert texts(slack) == ["", "(may be a repeat)"]
+        async with channel_of(slack, VirtualClock(), read) as channel:
+            [result] = await tried(channel, said, again=True, bodies=[second])
+        assert (result.provider_id, len(slack.sent)) == (slack.sent[1].ts, 2)
+
+
 async def test_words_in_the_place_of_a_file_are_found_by_their_key() -> None:
     async with server(Mischief.RESET_AFTER, "chat.postMessage") as slack:
         async with channel_of(slack, VirtualClock(), read) as channel:

@@ -124,10 +124,10 @@ class SlackChannel:
     async def _look_up(self, reply: StoredReply, part: ReplyPart, message: Mapping[str, object]) -> _Found:
         """Look whether a part arrived that may have; where nobody can look, it is sent again."""
         try:
-            since = reply.tried_from or reply.created_at
             if FILE in message:
-                sent = await self._uploads.find(self.account, message, part.key, since)
+                sent = await self._uploads.find(self.account, reply, message, part.key)
             else:
+                since = reply.tried_from or reply.created_at
                 sent = await find_sent(self._api, self.account, message, part.key, since)
         except SlackUnreachable as error:
             what = f"not sent again, as nobody could look whether it arrived: {error}"

@@ -56,20 +56,27 @@ class SlackUploads:
         self._source = source
         self._known: deque[str] = deque(maxlen=_KNOWN_MAX)
 
-    async def find(self, account: str, message: Mapping[str, object], key: str, since_ms: int) -> dict[int, str]:
+    async def find(self, account: str, reply: StoredReply, message: Mapping[str, object], key: str) -> dict[int, str]:
         """The name of the message with the file of a part, or with the words in its place, as that of the whole part.
 
-        A file that is known to have come with another part is not taken for it. Raises SlackRefused and
-        SlackUnreachable.
+        Messages with the same file that came with other parts, or as earlier parts of the reply, are not taken for it.
+        Raises SlackRefused and SlackUnreachable.
         """
-        bot = account.partition(":")[2]
+        bot, found = account.partition(":")[2], dict[str, str]()
+        since_ms = reply.tried_from or reply.created_at
         async with aclosing(messages_since(self._api, message, since_ms)) as messages:
             async for one in messages:
-                file_id = _file_in(one, message) if one.get("user") == bot else ""
-                if number_of(one, bot, key) is not None or (file_id and file_id not in self._known):
-                    self._known.append(file_id)
-                    return {WHOLE: str(one.get("ts", ""))}
-        return {}
+                ts = str(one.get("ts", ""))
+                if number_of(one, bot, key) is not None:
+                    return {WHOLE: ts}
+                if one.get("user") == bot and (file_id := _file_in(one, message)):
+                    found[file_id] = ts
+        new = {file_id: ts for file_id, ts in found.items() if file_id not in self._known}
+        if not new or len(found) <= _earlier(reply, message):
+            return {}
+        last = max(new, key=lambda file_id: new[file_id])
+        self._known.append(last)
+        return {WHOLE: new[last]}
 
     async def send(self, reply: StoredReply, message: Mapping[str, object], *, is_repeat: bool) -> SendResult | str:
         """Send the file of a part; returns the result, or the reason why words have to be sent in its place."""
@@ -119,6 +126,12 @@ def _refusal(error: SlackRefused) -> str:
         return f"Slack answered {error}: {reason}"
     passes = error.is_throttled or error.is_in_doubt or error.is_bad_token or error.is_not_done
     return "" if passes else f"Slack answered {error}"
+
+
+def _earlier(reply: StoredReply, message: Mapping[str, object]) -> int:
+    """The number of parts before that of a message that bring a file of the same name and size."""
+    before = reply.files[: next((n for n, one in enumerate(reply.files) if one.number == message[FILE]), 0)]
+    return sum((one.name, one.size) == (message["name"], message["size"]) for one in before)
 
 
 def _file_in(found: Mapping[str, Any], message: Mapping[str, object]) -> str:
