@@ -100,7 +100,7 @@ class SlackChannel:
             return found.instead
         note = found.note
         if FILE in message:
-            sharing = await self._uploads.send(reply, message, is_repeat=part.possible_duplicate)
+            sharing = await self._uploads.share(reply, message, is_repeat=part.possible_duplicate)
             if isinstance(sharing, SendResult):
                 return _noted(sharing, note)
             note = "; ".join(filter(None, (f"a file was not sent: {sharing}", note)))

@@ -78,7 +78,7 @@ class SlackUploads:
         self._known.append(last)
         return {WHOLE: new[last]}
 
-    async def send(self, reply: StoredReply, message: Mapping[str, object], *, is_repeat: bool) -> SendResult | str:
+    async def share(self, reply: StoredReply, message: Mapping[str, object], *, is_repeat: bool) -> SendResult | str:
         """Send the file of a part; returns the result, or the reason why words have to be sent in its place."""
         if (file := await upload_of(self._source, reply, message[FILE])) is None:
             return GONE
