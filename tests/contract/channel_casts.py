@@ -256,7 +256,7 @@ class SlackCast(SlackPeople):
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         pace = SendingPace(self.clock, QUICK, QUICK)
-        self.channel: Channel = SlackChannel(SlackAccount(self._api(), ACCOUNT), pace)
+        self.channel: Channel = SlackChannel(SlackAccount(self._api(), ACCOUNT), pace, self.upload)
         return self
 
     def _api(self) -> SlackApi:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.contract.provider_cast import ProviderCast, reply_in
+from tests.contract.provider_cast import FAILS, ProviderCast, reply_in
 
 from keepsaid.adapters.channels.nostr.keys import REACTION, NostrKeys
 from keepsaid.domain.message import Lane, lane_key
@@ -66,6 +66,13 @@ class DiscordPeople(ProviderCast):
     discord: DiscordServer
     clock: FastClock
     last: str
+    upload_acts = FAILS
+
+    def script_upload(self, *acts: Mischief) -> None:
+        self.discord.mischief = one_after_the_other(*acts, method="create message")
+
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        return [(file.name, file.content) for one in self.discord.sent for file in one.files]
 
     def edit(self, text: str) -> None:
         self.discord.edit(self.last, text)
@@ -87,9 +94,6 @@ class DiscordPeople(ProviderCast):
     def topics(self) -> Sequence[str]:
         return ["" if one.channel == GENERAL else one.channel for one in self.discord.sent]
 
-    def sent_files(self) -> Sequence[tuple[str, bytes]]:
-        return [(one.file.name, one.file.content) for one in self.discord.sent if one.file is not None]
-
 
 class SlackPeople(ProviderCast):
     """Person U7, who wrote the message `last`."""
@@ -97,6 +101,13 @@ class SlackPeople(ProviderCast):
     slack: SlackServer
     clock: FastClock
     last: str
+    upload_acts = FAILS
+
+    def script_upload(self, *acts: Mischief) -> None:
+        self.slack.mischief = one_after_the_other(*acts, method="files.completeUploadExternal")
+
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        return [(file.name, file.content) for one in self.slack.sent for file in one.files]
 
     def edit(self, text: str) -> None:
         message = {

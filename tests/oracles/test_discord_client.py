@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -271,3 +272,17 @@ async def test_attachment_is_downloaded(monkeypatch: pytest.MonkeyPatch) -> None
         assert (file.id, file.filename, file.content_type) == (int(sent["id"]), "dog.png", "image/png")
         assert file.size == len(PNG)
         assert await file.read() == PNG
+
+
+async def test_file_is_uploaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with DiscordServer() as server, running(server, monkeypatch) as run:
+        channel = run.client.get_channel(int(GENERAL))
+        message = await channel.send("look", file=discord.File(io.BytesIO(PNG), "a dog.png"), nonce="k1.0")
+        [sent] = server.sent
+        assert [(one.name, one.content) for one in sent.files] == [("a dog.png", PNG)]
+        [file] = message.attachments
+        assert (file.filename, file.title, file.size) == ("a_dog.png", "a dog", len(PNG))
+        assert await file.read() == PNG
+        with pytest.raises(discord.HTTPException) as found:
+            await channel.send(file=discord.File(io.BytesIO(bytes(10 * 1_024 * 1_024 + 1)), "large.bin"))
+        assert (found.value.status, found.value.code) == (413, 40_005)

@@ -223,3 +223,27 @@ def test_signature_is_the_one_the_library_verifies() -> None:
     verifier = SignatureVerifier(SECRET, Then())
     assert verifier.is_valid_request(body, headers)
     assert not verifier.is_valid_request(body + b" ", headers)
+
+
+async def test_file_is_uploaded() -> None:
+    async with SlackServer() as slack:
+        root = slack.say("send it")
+        made = await web_of(slack).files_upload_v2(
+            content=b"# Notes\n",
+            filename="notes.md",
+            title="Notes",
+            channel="C1",
+            thread_ts=root,
+            initial_comment="see",
+        )
+        assert made["files"][0]["title"] == "Notes"
+        [sent] = slack.sent
+        assert (sent.channel, sent.thread, sent.text) == ("C1", root, "see")
+        assert [(one.name, one.content) for one in sent.files] == [("notes.md", b"# Notes\n")]
+        page = await web_of(slack).conversations_replies(channel="C1", ts=root)
+        [file] = page["messages"][1]["files"]
+        assert (file["name"], file["title"], file["size"]) == ("notes.md", "Notes", 8)
+        slack.errors["files.getUploadURLExternal"] = SlackError("missing_scope")
+        with pytest.raises(SlackApiError) as found:
+            await web_of(slack).files_upload_v2(content=b"x", filename="x.txt", channel="C1")
+        assert found.value.response["error"] == "missing_scope"

@@ -11,6 +11,7 @@ from keepsaid.adapters.channels.slack import SlackChannel
 from keepsaid.adapters.channels.slack_api import SlackApi
 from keepsaid.adapters.channels.slack_line import SlackAccount, SlackLine
 from keepsaid.adapters.channels.slack_sockets import SlackSockets
+from keepsaid.adapters.channels.uploads import UploadSource, no_uploads
 from keepsaid.domain.message import Lane, lane_key
 from keepsaid.domain.reply import ReplyDraft, StoredReply
 from keepsaid.ports.runtime import Clock
@@ -41,10 +42,12 @@ async def listening(
 
 
 @asynccontextmanager
-async def channel_of(slack: SlackServer, clock: Clock | None = None) -> AsyncIterator[SlackChannel]:
+async def channel_of(
+    slack: SlackServer, clock: Clock | None = None, uploads: UploadSource = no_uploads
+) -> AsyncIterator[SlackChannel]:
     """The bot as it sends."""
     pace = SendingPace(clock or VirtualClock(), Rate(0.0), Rate(0.0))
-    channel = SlackChannel(SlackAccount(api_of(slack), ACCOUNT), pace)
+    channel = SlackChannel(SlackAccount(api_of(slack), ACCOUNT), pace, uploads)
     try:
         yield channel
     finally:

@@ -130,7 +130,7 @@ def slack_of(config: Config, deps: MessengerDeps) -> Messenger:
     pace = SendingPace(deps.clock, _SLACK_ACCOUNT, _SLACK_CHANNEL, _SLACK_CHANNEL, "-")
     hook = SlackHook(account, secret(settings.signing_secret), deps.clock) if settings.signing_secret else None
     listener = SlackSockets(account, line) if settings.app_token else SlackCalls(account, line)
-    return Messenger(SlackChannel(account, pace), listener, hook)
+    return Messenger(SlackChannel(account, pace, deps.uploads), listener, hook)
 
 
 _NOSTR_CHAT = Rate(1_000.0, burst=5)

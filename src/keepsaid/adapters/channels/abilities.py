@@ -32,12 +32,16 @@ DISCORD: Final = ChannelAbilities(
     reactions=True,
     uploads=10_000_000,
 )
-"""Discord folds the nonce of a message for minutes, of which two are relied on; typing is shown for ten seconds.
-A server without boosts takes files of 10 MB.
+"""Discord folds the nonce of a message for minutes, of which two are relied on; typing is shown for ten seconds. Files
+have 10 MiB where nobody pays for more.
 """
 
-SLACK: Final = ChannelAbilities(findable=True, chars_max=11_000, typing_s=30.0, edits=True, files=True, reactions=True)
-"""Slack takes 12,000 characters of Markdown, and counts more than the text itself in them."""
+SLACK: Final = ChannelAbilities(
+    findable=True, chars_max=11_000, typing_s=30.0, edits=True, files=True, reactions=True, uploads=50_000_000
+)
+"""Slack takes 12,000 characters of Markdown, and counts more than the text itself in them. It takes files of 1 GB; here
+one is held in memory while it is sent.
+"""
 
 NOSTR: Final = ChannelAbilities(
     keyed_s=math.inf, chars_max=20_000, unit="bytes", files=True, reactions=True, uploads=20_000_000

@@ -19,10 +19,10 @@ from keepsaid.adapters.channels.discord_markdown import REPEATED, discord_parts
 from keepsaid.adapters.channels.discord_places import DiscordPlaces
 from keepsaid.adapters.channels.discord_reactions import add_reaction
 from keepsaid.adapters.channels.discord_updates import snowflake_at
-from keepsaid.adapters.channels.discord_uploads import brings, file_body, file_of, repeated, send_message
+from keepsaid.adapters.channels.discord_uploads import FILE, file_body, has_content, instead_of, plainer, upload_form
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
-from keepsaid.adapters.channels.uploads import Upload, UploadSource, no_uploads
+from keepsaid.adapters.channels.uploads import GONE, UploadSource, no_uploads, upload_of
 from keepsaid.domain.message import Attachment, Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
@@ -53,7 +53,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class DiscordChannel:
-    """Sends by one bot; `account` is its id."""
+    """Sends by one bot; `account` is its id, `uploads` reads files."""
 
     name = NAME
     sending = Sending.PUSH
@@ -73,9 +73,9 @@ class DiscordChannel:
         self._files = DiscordFiles(api)
         self._pace = pace
         self.account = places.bot
-        self._uploads = uploads
         self._places = places
         self._clock = clock
+        self._uploads = uploads
         self._known: deque[str] = deque(maxlen=_SENT_KEPT)
 
     async def send(self, reply: StoredReply) -> SendResult:
@@ -83,7 +83,7 @@ class DiscordChannel:
         return await send_parts(self, reply)
 
     async def split(self, reply: StoredReply) -> Sequence[str]:
-        """Each part as the parameters of a message, in JSON."""
+        """Each part as the parameters of a message, in JSON; that of a file names it."""
         is_direct = self._places.is_direct(place_of_lane(reply.lane))
         if len(reply.draft.text) > _INLINE_CHARS_MAX:
             return await asyncio.to_thread(message_bodies, reply, is_direct=is_direct)
@@ -103,12 +103,11 @@ class DiscordChannel:
             if part.possible_duplicate and self._clock.due_ms() - _first_try(reply) > _NONCE_MS:
                 if (found := await self._find(reply, place, message)) is not None:
                     return SendResult(Delivered.CONFIRMED, "an earlier try arrived", self._sent(found))
-                message = repeated(message)
+                message["content"] = f"{REPEATED}{message['content']}"
         except (DiscordUnreachable, DiscordRefused) as error:
             return _unread(error)
         try:
-            file = await file_of(self._uploads, reply, message)
-            return await self._post(place, {**message, "nonce": nonce_of(part), "enforce_nonce": True}, file)
+            return await self._post(reply, place, {**message, "nonce": nonce_of(part), "enforce_nonce": True})
         except DiscordUnreachable as error:
             return unreachable(error)
         except DiscordRefused as error:
@@ -150,19 +149,27 @@ class DiscordChannel:
         await self._files.close()
         await self._api.close()
 
-    async def _post(self, place: str, message: dict[str, Any], file: Upload | None) -> SendResult:
-        """Send a message, without the one it answers where Discord refuses that."""
+    async def _post(self, reply: StoredReply, place: str, message: dict[str, Any]) -> SendResult:
+        """Send a message, plainer where Discord refuses how it is made."""
         detail = ""
         while True:
             try:
-                made, noted = await send_message(self._api, place, message, file)
+                made = await self._create(reply, f"/channels/{place}/messages", message)
             except DiscordRefused as error:
-                if error.status != 400 or message.pop("message_reference", None) is None:
+                if (other := plainer(message, error)) is None:
                     raise
-                detail = f"sent without the message it answers: {error}"
+                message, detail = other
             else:
                 number = made.get("id") if isinstance(made, dict) else None
-                return SendResult(Delivered.CONFIRMED, noted or detail, self._sent(number))
+                return SendResult(Delivered.CONFIRMED, detail, self._sent(number))
+
+    async def _create(self, reply: StoredReply, path: str, message: Mapping[str, Any]) -> object:
+        """Send a text, or a file; words in its place once it is not kept any more."""
+        if FILE not in message:
+            return await self._api.call("POST", path, message)
+        if (file := await upload_of(self._uploads, reply, message[FILE])) is None:
+            return await self._api.call("POST", path, instead_of(message, GONE))
+        return await self._api.upload(path, await asyncio.to_thread(upload_form, message, file))
 
     def _sent(self, number: object) -> str | None:
         if not isinstance(number, str):
@@ -194,10 +201,10 @@ class DiscordChannel:
 
     def _is_ours(self, told: Mapping[str, Any], message: Mapping[str, Any]) -> bool:
         """Whether a message is by the bot, has this content, perhaps marked, and answers no other message."""
-        author, content = told.get("author"), message["content"]
+        author = told.get("author")
         if not isinstance(author, dict) or str(author.get("id")) != self.account:
             return False
-        if told.get("content") not in (content, f"{REPEATED}{content}".strip()) or not brings(told, message):
+        if not has_content(told, message):
             return False
         answered, expected = (one.get("message_reference") or {} for one in (told, message))
         return not answered or answered.get("message_id") == expected.get("message_id")
@@ -205,16 +212,17 @@ class DiscordChannel:
 
 def message_bodies(reply: StoredReply, *, is_direct: bool) -> Sequence[str]:
     """The parameters of the messages of a reply, in JSON: the first answers a message, except in direct ones."""
-    bodies: list[str] = []
-    bare: dict[str, object] = {"allowed_mentions": {"parse": []}, "flags": _SUPPRESS_EMBEDS}
     has_words = bool(reply.draft.text.strip()) or not reply.files
-    for content in discord_parts(reply.draft.text) if has_words else ():
-        message: dict[str, object] = {"content": content, **bare}
+    given: list[dict[str, object]] = [{"content": one} for one in discord_parts(reply.draft.text)] if has_words else []
+    given += map(file_body, reply.files)
+    bodies: list[str] = []
+    for one in given:
+        message = {**one, "allowed_mentions": {"parse": []}, "flags": _SUPPRESS_EMBEDS}
         answered = reply.draft.reply_to
         if not bodies and answered and answered.isdecimal() and not is_direct:
             message["message_reference"] = {"message_id": answered, "fail_if_not_exists": False}
         bodies.append(json.dumps(message))
-    return [*bodies, *(file_body(bare, file) for file in reply.files)]
+    return bodies
 
 
 def place_of_lane(lane: Lane) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 from keepsaid.adapters.channels.discord_limits import DiscordLimits, seconds
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
 from keepsaid.adapters.channels.sending import SendTrace
-from keepsaid.adapters.channels.uploads import UPLOAD_S, FormBody, Upload, form_of
+from keepsaid.adapters.channels.uploads import UPLOAD_S, FormBody
 from keepsaid.domain.reply import Delivered, SendResult
 from keepsaid.ports.runtime import Clock
 from keepsaid.text.normal import cut, normalise
@@ -19,6 +19,7 @@ from keepsaid.text.normal import cut, normalise
 API_URL: Final = "https://discord.com/api/v10"
 _BYTES_MAX = 8_000_000
 _DETAIL_CHARS_MAX = 200
+_JSON = "application/json"
 _USER_AGENT = "DiscordBot (keepsaid, 1)"
 _BAD_TOKEN_WAIT_MS = 60_000
 _BROKEN_WAIT_S = 60.0
@@ -77,24 +78,19 @@ class DiscordApi:
 
         Raises DiscordRefused, also where the rate limit asks for more than five seconds, and DiscordUnreachable.
         """
-        body = None if given is None else FormBody(json.dumps(given).encode("ascii"), "application/json")
+        body = None if given is None else FormBody(json.dumps(given).encode("ascii"), _JSON)
         return await self._call(method, path, body, timeout_s)
 
-    async def upload(self, path: str, given: Mapping[str, object], file: Upload) -> object:
-        """Post a message with a file; returns the JSON of the answer. Raises as `call`."""
-        form = await asyncio.to_thread(form_of, {"payload_json": json.dumps(given)}, {"files[0]": file})
+    async def upload(self, path: str, form: FormBody) -> object:
+        """Post a form with files; returns the JSON of the answer. Raises as `call`."""
         return await self._call("POST", path, form, UPLOAD_S)
 
     async def _call(self, method: str, path: str, body: FormBody | None, timeout_s: float) -> object:
         route = _route(method, path)
         await self._enter(route)
         attempt = SendTrace()
-        kind = body.kind if body is not None else "application/json"
-        headers = {"Authorization": f"Bot {self.token}", "Content-Type": kind, "User-Agent": _USER_AGENT}
-        content = None if body is None else body.content
         try:
-            request = HttpCall(method, f"{self.url}{path}", content, headers, timeout_s)
-            answer = await self._http.call(request, attempt)
+            answer = await self._http.call(self._request(method, path, body, timeout_s), attempt)
         except HTTP_ERRORS as error:
             what = f"{type(error).__name__}: {error}".replace(self.token, "TOKEN")
             raise DiscordUnreachable(what, sent=attempt.is_sent) from None
@@ -108,6 +104,11 @@ class DiscordApi:
 
     async def close(self) -> None:
         await self._http.close()
+
+    def _request(self, method: str, path: str, body: FormBody | None, timeout_s: float) -> HttpCall:
+        kind, content = (_JSON, None) if body is None else (body.kind, body.content)
+        headers = {"Authorization": f"Bot {self.token}", "Content-Type": kind, "User-Agent": _USER_AGENT}
+        return HttpCall(method, f"{self.url}{path}", content, headers, timeout_s)
 
     async def _enter(self, route: str) -> None:
         """Wait for the rate limit of a route; raises DiscordRefused if that takes too long."""
@@ -142,7 +143,7 @@ def _result_of(status: int, headers: Mapping[str, str], body: bytes) -> object:
     told = answer if isinstance(answer, dict) else {}
     wait_s = seconds(told.get("retry_after"))
     wait_s = seconds(headers.get("retry-after")) if wait_s is None else wait_s
-    if not told and status != 429 and not (status == 503 and wait_s is not None):
+    if not told and status not in (413, 429) and not (status == 503 and wait_s is not None):
         raise DiscordUnreachable(f"HTTP {status}, and no answer of Discord", sent=True)
     what = told.get("message")
     is_global = told.get("global") is True or headers.get("x-ratelimit-global") == "true"

@@ -43,7 +43,7 @@ def _fitted(styled: StyledText, units: int) -> Iterator[str]:
         elif (size := sum(map(_unit, piece.text))) > 1:
             yield from _fitted(piece, max(1, min(units - 1, size * _CHARS_MAX // length)))
         else:
-            yield _escaped(piece.text)
+            yield escaped(piece.text)
 
 
 def _unit(character: str) -> int:
@@ -84,13 +84,13 @@ def _between(text: str, start: int, end: int, spans: Sequence[StyleSpan]) -> str
         n += 1
         if span.start < at or span.end <= span.start:
             continue
-        out.append(_escaped(text[at : span.start], is_line_start=_begins_line(text, at)))
+        out.append(escaped(text[at : span.start], is_line_start=_begins_line(text, at)))
         first = n
         while n < len(spans) and spans[n].start < span.end:
             n += 1
         out.append(_styled(text, span, spans[first:n]))
         at = span.end
-    out.append(_escaped(text[at:end], is_line_start=_begins_line(text, at)))
+    out.append(escaped(text[at:end], is_line_start=_begins_line(text, at)))
     return "".join(out)
 
 
@@ -132,11 +132,11 @@ def _code(words: str) -> str:
 def _link(words: str, within: str, url: str) -> str:
     """A link; one whose text is its address is written as the address, as Discord shows no other."""
     if not url.startswith(_LINKED) or len(url) > _URL_CHARS_MAX or re.search(r"[\s()<>]", url):
-        return f"{within} ({_escaped(url)})" if len(url) <= _URL_CHARS_MAX and url and url != words else within
+        return f"{within} ({escaped(url)})" if len(url) <= _URL_CHARS_MAX and url and url != words else within
     return url if words == url else f"[{within}]({url})"
 
 
-def _escaped(text: str, *, is_line_start: bool = True) -> str:
+def escaped(text: str, *, is_line_start: bool = True) -> str:
     """A text whose characters mean nothing to Discord; addresses stay as they are."""
 
     def mark(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Files out on Discord: a message brings one, under the nonce of its part, and is found again by its size."""
+"""Files out on Discord: a message with a file, the form that carries it, and what is sent where Discord refuses it."""
 
 from __future__ import annotations
 
@@ -6,63 +6,77 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from keepsaid.adapters.channels.discord_api import DiscordApi, DiscordRefused
-from keepsaid.adapters.channels.discord_markdown import REPEATED
-from keepsaid.adapters.channels.uploads import GONE, Upload, UploadSource, not_sent, upload_of
-from keepsaid.domain.reply import StoredReply
+from keepsaid.adapters.channels.discord_api import DiscordRefused
+from keepsaid.adapters.channels.discord_markdown import REPEATED, escaped
+from keepsaid.adapters.channels.uploads import FormBody, Upload, form_of, not_sent
 from keepsaid.domain.turn_files import TurnFile
 
-FILE: Final = "keepsaid_file"
-"""The key in a part by which it names its file: number, name and size."""
+FILE: Final = "file"
+"""The key in a part by which it names its file; `name` and `size` are those by which it is found again."""
 
-_REFUSED = (400, 403, 413)
-"""A file that Discord refuses so is refused again: it is too large, or the bot may attach none there."""
-
-
-def file_body(message: Mapping[str, object], file: TurnFile) -> str:
-    """The part that brings a file, made of a message without words."""
-    return json.dumps({**message, "content": "", FILE: [file.number, file.name, file.size]})
-
-
-def repeated(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message that says it may be a repeat."""
-    return {**message, "content": f"{REPEATED}{message['content']}"}
+_OWN = (FILE, "name", "size")
+_REASONS: Mapping[int, str] = {
+    400: "Discord answered 400",
+    403: "Discord answered 403; the bot may lack the permission Attach Files",
+    413: "Discord answered 413; it is too large there",
+}
+"""The refusals of a file that words replace, by their status."""
 
 
-async def send_message(
-    api: DiscordApi, place: str, message: Mapping[str, Any], file: Upload | None
-) -> tuple[object, str]:
-    """Send a message, with a file if there is one; words where Discord refuses that. Returns it, and what to note.
+def file_body(file: TurnFile) -> dict[str, object]:
+    """The fields of a part that brings a file, without words."""
+    return {"content": "", FILE: file.number, "name": file.name, "size": file.size}
 
-    Raises as a request.
+
+def upload_form(message: Mapping[str, object], file: Upload) -> FormBody:
+    """The form that sends a message with its file, as the only attachment."""
+    given = {name: value for name, value in message.items() if name not in _OWN}
+    given["attachments"] = [{"id": 0, "filename": file.name}]
+    return form_of({"payload_json": json.dumps(given)}, {"files[0]": file})
+
+
+def instead_of(message: Mapping[str, object], why: str) -> dict[str, object]:
+    """The message in the place of a file that cannot be sent."""
+    words = escaped(not_sent(str(message["name"]), why))
+    given = {name: value for name, value in message.items() if name not in _OWN}
+    return {**given, "content": f"{message['content']}{words}"}
+
+
+def plainer(message: dict[str, Any], error: DiscordRefused) -> tuple[dict[str, Any], str] | None:
+    """The message to send where Discord refuses how one is made, and its note; None where nothing helps.
+
+    It answers no message any more, then its file is replaced by words.
     """
+    if error.status == 400 and "message_reference" in message:
+        given = {name: value for name, value in message.items() if name != "message_reference"}
+        return given, f"sent without the message it answers: {error}"
+    if FILE in message and (why := _REASONS.get(error.status)) is not None:
+        return instead_of(message, why), f"a file was not sent: {error}"
+    return None
+
+
+def has_content(found: Mapping[str, Any], message: Mapping[str, Any]) -> bool:
+    """Whether a message that was read has the content of a part, perhaps marked: its file, or words in its place."""
+    content, wanted = str(found.get("content")), str(message["content"])
     if FILE not in message:
-        return await api.call("POST", f"/channels/{place}/messages", message), ""
-    plain = {name: one for name, one in message.items() if name != FILE}
-    if file is None:
-        return await api.call("POST", f"/channels/{place}/messages", _in_words(message, plain, GONE)), ""
-    payload = {**plain, "attachments": [{"id": 0, "filename": file.name}]}
-    try:
-        return await api.upload(f"/channels/{place}/messages", payload, file), ""
-    except DiscordRefused as error:
-        if error.status not in _REFUSED or "message_reference" in message:
-            raise
-        words = _in_words(message, plain, f"Discord answered {error.status}")
-        made = await api.call("POST", f"/channels/{place}/messages", words)
-        return made, f"a file was not sent: {error}"
+        return content in (wanted, f"{REPEATED}{wanted}")
+    words = escaped(not_sent(str(message["name"]), "").rstrip("]"))
+    if content.removeprefix(REPEATED).startswith(words.rstrip()):
+        return True
+    return content in ("", REPEATED.strip()) and _has_file(found.get("attachments"), message)
 
 
-async def file_of(source: UploadSource, reply: StoredReply, message: Mapping[str, Any]) -> Upload | None:
-    """The file that a part brings; None for none, and once it is not kept any more."""
-    return await upload_of(source, reply, message[FILE][0]) if FILE in message else None
+def _has_file(attachments: object, message: Mapping[str, Any]) -> bool:
+    """Whether the only attachment is the file of a part, which Discord may have renamed.
+
+    Discord keeps letters, digits and dots of ASCII in the name, and perhaps the whole of it as the title.
+    """
+    if not isinstance(attachments, list) or len(attachments) != 1 or not isinstance(attachments[0], dict):
+        return False
+    file = attachments[0]
+    return file.get("size") == message["size"] and _letters(str(file.get("filename"))) == _letters(message["name"])
 
 
-def brings(told: Mapping[str, Any], message: Mapping[str, Any]) -> bool:
-    """Whether a message at Discord has the file of a part; Discord may write the name in another way."""
-    found = told.get("attachments")
-    sizes = [one.get("size") for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
-    return sizes == ([message[FILE][2]] if FILE in message else [])
-
-
-def _in_words(message: Mapping[str, Any], plain: Mapping[str, Any], why: str) -> dict[str, Any]:
-    return {**plain, "content": f"{message['content']}{not_sent(message[FILE][1], why)}"}
+def _letters(name: str) -> str:
+    """The letters and digits of a name that Discord keeps."""
+    return "".join(letter for letter in name if letter.isascii() and letter.isalnum())

@@ -54,7 +54,7 @@ class FileDownloads:
 
         `check` is called with how the answer begins, and raises what its provider means by it.
         """
-        self._check(url)
+        self.check(url)
         client = await self._client.opened()
         download = Download(self._provider, url, headers or {}, check=check)
         async with aclosing(body_of(client, download)) as pieces:
@@ -65,7 +65,7 @@ class FileDownloads:
         """Close its connections."""
         await self._client.close()
 
-    def _check(self, url: str) -> None:
+    def check(self, url: str) -> None:
         """Raise FileRefused for an address that is not the provider's."""
         try:
             origin = _origin(url)

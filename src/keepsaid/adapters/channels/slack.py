@@ -22,11 +22,13 @@ from keepsaid.adapters.channels.slack_api import (
     refused,
     unreachable,
 )
-from keepsaid.adapters.channels.slack_find import find_sent, metadata_of
+from keepsaid.adapters.channels.slack_find import WHOLE, find_sent, metadata_of
 from keepsaid.adapters.channels.slack_line import SlackAccount
 from keepsaid.adapters.channels.slack_markdown import markdown_parts, plain_parts
 from keepsaid.adapters.channels.slack_reactions import add_reaction
 from keepsaid.adapters.channels.slack_updates import NAME
+from keepsaid.adapters.channels.slack_uploads import FILE, REPEATED, SlackUploads, file_body, instead_of
+from keepsaid.adapters.channels.uploads import UploadSource, no_uploads
 from keepsaid.domain.message import Attachment, Lane, topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
@@ -37,14 +39,11 @@ from keepsaid.values import frozen
 CONVERSATION = "slack:"
 """The beginning of the name of a conversation; after it comes the id of the channel."""
 
-_REPEATED = "(may be a repeat)\n\n"
 _INLINE_CHARS_MAX = 4_096
 """A longer text is split in a thread, so that it does not hold up the event loop."""
 
 _SHOWN_WITHIN_S = 5.0
 _STATUS = "is typing..."
-_WHOLE = -1
-"""The number of the message that holds a whole part; plain texts that replace it count from 0."""
 
 
 @frozen
@@ -57,7 +56,7 @@ class _Found:
 
 
 class SlackChannel:
-    """Sends by one bot."""
+    """Sends by one bot; `uploads` reads files."""
 
     name = NAME
     sending = Sending.PUSH
@@ -65,10 +64,11 @@ class SlackChannel:
 
     typing_ms = int(SLACK.typing_s * 1_000)
 
-    def __init__(self, bot: SlackAccount, pace: SendingPace) -> None:
+    def __init__(self, bot: SlackAccount, pace: SendingPace, uploads: UploadSource = no_uploads) -> None:
         self._api = bot.api
         self._bot = bot
         self._pace = pace
+        self._uploads = SlackUploads(bot.api, uploads)
 
     @property
     def account(self) -> str:
@@ -80,7 +80,7 @@ class SlackChannel:
         return await send_parts(self, reply)
 
     async def split(self, reply: StoredReply) -> Sequence[str]:
-        """Each part as the parameters of `chat.postMessage`, in JSON."""
+        """Each part as the parameters of `chat.postMessage`, in JSON; that of a file names it."""
         if len(reply.draft.text) > _INLINE_CHARS_MAX:
             return await asyncio.to_thread(parts_of, reply)
         return parts_of(reply)
@@ -98,11 +98,18 @@ class SlackChannel:
         found = await self._look_up(reply, part, message) if part.possible_duplicate else _Found()
         if found.instead is not None:
             return found.instead
+        note = found.note
+        if FILE in message:
+            sharing = await self._uploads.share(reply, message, is_repeat=part.possible_duplicate)
+            if isinstance(sharing, SendResult):
+                return _noted(sharing, note)
+            note = "; ".join(filter(None, (f"a file was not sent: {sharing}", note)))
+            message = instead_of(message, sharing)
         attempt = _Attempt(self._api, message, part, found.sent)
         result = await attempt.send()
         if attempt.throttled is not None:
             self._pace.hold(channel, attempt.throttled)
-        return replace(result, detail="; ".join(filter(None, (result.detail, found.note))))
+        return _noted(result, note)
 
     async def _look_up_bot(self) -> SendResult | None:
         """Look up who the bot is; returns the result of a try where that fails."""
@@ -117,7 +124,11 @@ class SlackChannel:
     async def _look_up(self, reply: StoredReply, part: ReplyPart, message: Mapping[str, object]) -> _Found:
         """Look whether a part arrived that may have; where nobody can look, it is sent again."""
         try:
-            sent = await find_sent(self._api, self.account, message, part.key, reply.tried_from or reply.created_at)
+            if FILE in message:
+                sent = await self._uploads.find(self.account, reply, message, part.key)
+            else:
+                since = reply.tried_from or reply.created_at
+                sent = await find_sent(self._api, self.account, message, part.key, since)
         except SlackUnreachable as error:
             what = f"not sent again, as nobody could look whether it arrived: {error}"
             return _Found(instead=SendResult(Delivered.RETRY, what, outage=True))
@@ -126,8 +137,8 @@ class SlackChannel:
             if passes and error.error != "missing_scope":
                 return _Found(instead=replace(refused(error), outcome=Delivered.RETRY, outage=True))
             return _Found(note=f"nobody could look whether it had arrived: {error}")
-        if _WHOLE in sent:
-            return _Found(instead=SendResult(Delivered.CONFIRMED, "it had arrived", sent[_WHOLE]))
+        if WHOLE in sent:
+            return _Found(instead=SendResult(Delivered.CONFIRMED, "it had arrived", sent[WHOLE]))
         return _Found(sent)
 
     async def fetch(self, account: str, file: Attachment) -> AsyncGenerator[bytes, None]:
@@ -196,7 +207,7 @@ class _Attempt:
             detail = "" if not self._sent else "sent as plain text"
             if not self._sent:
                 detail = await self._send_whole()
-            if _WHOLE not in self._sent:
+            if WHOLE not in self._sent:
                 await self._send_plain()
         except SlackUnreachable as error:
             return self._kept_in_doubt(unreachable(error))
@@ -205,13 +216,13 @@ class _Attempt:
             if error.is_throttled:
                 self.throttled = result.retry_after_ms
             return self._kept_in_doubt(result)
-        return SendResult(Delivered.CONFIRMED, detail, self._sent.get(_WHOLE) or self._sent.get(0))
+        return SendResult(Delivered.CONFIRMED, detail, self._sent.get(WHOLE) or self._sent.get(0))
 
     async def _send_whole(self) -> str:
         """Send the part as Markdown; returns the reason where Slack refuses its form."""
-        text = f"{_REPEATED if self._is_repeat else ''}{self._message['markdown_text']}"
+        text = f"{REPEATED if self._is_repeat else ''}{self._message['markdown_text']}"
         try:
-            await self._post(_WHOLE, {"markdown_text": text})
+            await self._post(WHOLE, {"markdown_text": text})
         except SlackRefused as error:
             if not error.is_format:
                 raise
@@ -223,7 +234,7 @@ class _Attempt:
         for n, text in enumerate(plain_parts(str(self._message["markdown_text"]))):
             if n in self._sent:
                 continue
-            marked = f"{_REPEATED if self._is_repeat else ''}{text}"
+            marked = f"{REPEATED if self._is_repeat else ''}{text}"
             await self._post(n, {"text": marked, "mrkdwn": False, "parse": "none", "link_names": False})
             self._is_repeat = False
 
@@ -246,8 +257,16 @@ def parts_of(reply: StoredReply) -> Sequence[str]:
     if (thread := topic_of(reply.lane)) is not None:
         place |= {"thread_ts": thread, "reply_broadcast": False}
     place |= {"unfurl_links": False, "unfurl_media": False}
-    parts = [part for part in markdown_parts(reply.draft.text) if part.strip()]
-    return [json.dumps({**place, "markdown_text": part}) for part in parts or ["(no words)"]]
+    parts: list[dict[str, object]] = [
+        {**place, "markdown_text": part} for part in markdown_parts(reply.draft.text) if part.strip()
+    ]
+    parts += [file_body(place, file) for file in reply.files]
+    return [json.dumps(part) for part in parts or [{**place, "markdown_text": "(no words)"}]]
+
+
+def _noted(result: SendResult, note: str) -> SendResult:
+    """A result with a note after its detail."""
+    return replace(result, detail="; ".join(filter(None, (result.detail, note))))
 
 
 def _channel_of(lane: Lane) -> str:

@@ -7,11 +7,13 @@ import random
 from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import urlencode
 
-from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
+from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall, HttpResult
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.adapters.channels.slack_files import SlackFiles
+from keepsaid.adapters.channels.uploads import UPLOAD_S
 from keepsaid.domain.message import Attachment
 from keepsaid.domain.reply import Delivered, SendResult
+from keepsaid.errors import FileRefused
 from keepsaid.text.normal import cut, normalise
 
 Answer = Mapping[str, object]
@@ -31,6 +33,7 @@ BAD_TOKEN = frozenset((
 """Errors that last until somebody changes the token or the app: replies wait meanwhile."""
 
 _SLOW_DOWN = frozenset(("message_limit_exceeded", "rate_limited", "ratelimited"))
+_LATER = (408, 425, 429)
 _NOT_DONE = frozenset(("request_timeout",))
 _IN_DOUBT = frozenset(("fatal_error", "internal_error", "service_unavailable", "unknown_error"))
 _FORMAT = frozenset((
@@ -85,6 +88,11 @@ class SlackRefused(Exception):
         return self.error in _FORMAT
 
     @property
+    def is_not_done(self) -> bool:
+        """Whether Slack says that it had no time for it."""
+        return self.error in _NOT_DONE
+
+    @property
     def is_in_doubt(self) -> bool:
         """Whether it may have been done nevertheless."""
         return self.error in _IN_DOUBT or self.status >= 500
@@ -112,18 +120,36 @@ class SlackApi:
 
         Raises SlackRefused and SlackUnreachable.
         """
-        attempt = SendTrace()
         headers = {
             "Authorization": f"Bearer {self._app_token if by_app else self._bot_token}",
             "Content-Type": "application/x-www-form-urlencoded",
             "User-Agent": "keepsaid",
         }
         call = HttpCall("POST", f"{self._url}/{method}", _form_of(parameters), headers, timeout_s)
+        answer = await self._answer(call)
+        return _answer_of(answer.status, answer.headers.get("retry-after"), answer.body)
+
+    async def upload(self, url: str, content: bytes) -> None:
+        """Post the bytes of a file to the address that Slack named for it, which needs no token.
+
+        Raises FileRefused where it is not an address of Slack, or the bytes are not taken, SlackRefused where they may
+        be later, and SlackUnreachable.
+        """
+        self._files.check(url)
+        headers = {"Content-Type": "application/octet-stream", "User-Agent": "keepsaid"}
+        answer = await self._answer(HttpCall("POST", url, content, headers, UPLOAD_S))
+        if answer.status >= 500 or answer.status in _LATER:
+            raise SlackRefused(f"HTTP {answer.status}", answer.status, _seconds(answer.headers.get("retry-after")))
+        if answer.status != 200:
+            raise FileRefused(f"Slack answered {answer.status}")
+
+    async def _answer(self, call: HttpCall) -> HttpResult:
+        """The answer to a request; raises SlackUnreachable."""
+        attempt = SendTrace()
         try:
-            answer = await self._http.call(call, attempt)
+            return await self._http.call(call, attempt)
         except HTTP_ERRORS as error:
             raise SlackUnreachable(self._masked(f"{type(error).__name__}: {error}"), sent=attempt.is_sent) from None
-        return _answer_of(answer.status, answer.headers.get("retry-after"), answer.body)
 
     def fetch(self, file: Attachment) -> AsyncGenerator[bytes, None]:
         """The bytes of a file. Raises FileRefused and FileUnavailable."""
@@ -148,7 +174,7 @@ def _form_of(parameters: Mapping[str, object]) -> bytes:
 
 def _answer_of(status: int, wait: str | None, body: bytes) -> Answer:
     """The answer in a body; raises SlackRefused, and SlackUnreachable for what Slack did not write."""
-    retry_after_s = min(int(wait), _WAIT_S_MAX) if wait is not None and wait.isascii() and wait.isdecimal() else None
+    retry_after_s = _seconds(wait)
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
@@ -162,6 +188,11 @@ def _answer_of(status: int, wait: str | None, body: bytes) -> Answer:
     error = answer.get("error")
     what = cut(normalise(" ".join(error.split())), _DETAIL_CHARS_MAX) if isinstance(error, str) else f"HTTP {status}"
     raise SlackRefused(what, status, retry_after_s)
+
+
+def _seconds(wait: str | None) -> int | None:
+    """The seconds to wait in a header; None if it has none."""
+    return min(int(wait), _WAIT_S_MAX) if wait is not None and wait.isascii() and wait.isdecimal() else None
 
 
 def wait_ms(seconds: int | None) -> int:
@@ -186,7 +217,7 @@ def refused(error: SlackRefused) -> SendResult:
         return SendResult(Delivered.RETRY, what, retry_after_ms=_BAD_TOKEN_WAIT_MS, outage=True)
     if error.is_in_doubt:
         return SendResult(Delivered.DOUBT, f"Slack answers {error}")
-    if error.error in _NOT_DONE:
+    if error.is_not_done:
         return SendResult(Delivered.RETRY, f"not sent: {error}", outage=True)
     if error.error.startswith("restricted_action"):
         return SendResult(Delivered.DEAD, f"{error}; the workspace does not let the bot write there")

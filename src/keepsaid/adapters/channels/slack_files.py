@@ -33,6 +33,10 @@ class SlackFiles:
             async for piece in pieces:
                 yield piece
 
+    def check(self, url: str) -> None:
+        """Raise FileRefused for an address that is not one of Slack."""
+        self._downloads.check(url)
+
     async def close(self) -> None:
         """Close the connections."""
         await self._downloads.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
+from typing import Final
 
 from keepsaid.adapters.channels.slack_api import Answer, SlackApi
 
@@ -11,6 +13,8 @@ _EARLIER_MS = 5_000
 """How far before the first try is looked: the clocks of Slack and of this machine differ."""
 
 _PAGE, _PAGES_MAX = 200, 10
+WHOLE: Final = -1
+"""The number of the message that holds a whole part; plain texts that replace it count from 0."""
 
 
 def metadata_of(key: str, number: int) -> dict[str, object]:
@@ -26,8 +30,23 @@ async def find_sent(
 ) -> dict[int, str]:
     """The names of the messages with a key by their numbers, in the thread or channel to which `message` goes.
 
-    The whole part has the number -1. It is looked for from `since_ms` (milliseconds UTC) less 5 s, in the newest 2,000
-    messages. Raises SlackRefused and SlackUnreachable.
+    Raises SlackRefused and SlackUnreachable.
+    """
+    bot = account.partition(":")[2]
+    found: dict[int, str] = {}
+    async with aclosing(messages_since(api, message, since_ms)) as messages:
+        async for one in messages:
+            if (number := number_of(one, bot, key)) is not None:
+                found[number] = str(one.get("ts", ""))
+    return found
+
+
+async def messages_since(
+    api: SlackApi, message: Mapping[str, object], since_ms: int
+) -> AsyncGenerator[Mapping[str, object], None]:
+    """The messages of the thread or channel to which `message` goes, from `since_ms` (milliseconds UTC) less 5 s on.
+
+    At most the newest 2,000. Raises SlackRefused and SlackUnreachable.
     """
     query: dict[str, object] = {
         "channel": message["channel"],
@@ -39,18 +58,13 @@ async def find_sent(
     thread = message.get("thread_ts")
     if thread is not None:
         query["ts"] = thread
-    bot = account.partition(":")[2]
-    found: dict[int, str] = {}
     for _ in range(_PAGES_MAX):
         answer = await api.call("conversations.history" if thread is None else "conversations.replies", query)
         for one in messages_in(answer):
-            number = _number_of(one, bot, key)
-            if number is not None:
-                found[number] = str(one.get("ts", ""))
+            yield one
         if not (cursor := next_cursor(answer)):
             break
         query["cursor"] = cursor
-    return found
 
 
 def messages_in(answer: Answer) -> Iterator[Mapping[str, object]]:
@@ -68,7 +82,7 @@ def next_cursor(answer: Answer) -> str:
     return cursor if isinstance(cursor, str) else ""
 
 
-def _number_of(message: Mapping[str, object], bot: str, key: str) -> int | None:
+def number_of(message: Mapping[str, object], bot: str, key: str) -> int | None:
     """The number of a message of the bot with this key; None of any other."""
     metadata = message.get("metadata")
     if message.get("user") != bot or not isinstance(metadata, Mapping) or metadata.get("event_type") != _EVENT:
@@ -76,5 +90,5 @@ def _number_of(message: Mapping[str, object], bot: str, key: str) -> int | None:
     payload = metadata.get("event_payload")
     if not isinstance(payload, Mapping) or payload.get("key") != key:
         return None
-    number = payload.get("text", -1)
+    number = payload.get("text", WHOLE)
     return number if isinstance(number, int) and not isinstance(number, bool) else None

@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, unquote
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
-from keepsaid.testing.providers.discord_files import DiscordCdn
+from keepsaid.testing.providers.discord_files import DiscordCdn, uploads_in
 from keepsaid.testing.providers.discord_gateway import DiscordGatewayServer
 from keepsaid.testing.providers.discord_messages import DiscordFault, DiscordMessages, DiscordSent
 from keepsaid.testing.providers.discord_shapes import (
@@ -229,7 +229,7 @@ class DiscordServer(ListeningServer):
             case "read message":
                 return 200, self.cdn.signed_now(self.messages.read(*numbers))
             case "create message":
-                return 200, self._create(numbers[0], request)
+                return 200, self._create(numbers[0], _body(request))
             case "react":
                 self._react(numbers[0], numbers[1], unquote(numbers[2]))
                 return 204, None
@@ -258,12 +258,10 @@ class DiscordServer(ListeningServer):
         if self.messages.react(channel, number, emoji):
             self.react(number, emoji, channel=channel, sender=BOT)
 
-    def _create(self, channel: str, request: HttpRequest) -> dict[str, Any]:
-        if is_form(request):
-            form = read_form(request)
-            told, is_new = self.messages.create(channel, _read(form.fields["payload_json"]), form.files["files[0]"])
-        else:
-            told, is_new = self.messages.create(channel, _body(request))
+    def _create(self, channel: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        files = uploads_in(given)
+        kept = [self.cdn.take(self.url, channel, file) for file in files]
+        told, is_new = self.messages.create(channel, given, kept, files)
         if is_new:
             self.gateway.dispatch("MESSAGE_CREATE", self.messages.as_dispatched(told))
         return told
@@ -287,12 +285,11 @@ def _named(request: HttpRequest) -> tuple[str, tuple[str, ...]]:
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:
-    return _read(request.body)
-
-
-def _read(body: bytes | str) -> dict[str, Any]:
+    """The parameters of a request, with the files of a form; raises BadHttpError for what is neither."""
+    form = read_form(request) if is_form(request) else None
     try:
-        given = json.loads(body or b"{}")
+        given = json.loads(request.body or b"{}" if form is None else form.fields.get("payload_json", "{}"))
     except ValueError as error:
         raise BadHttpError(400, "The body is not JSON.") from error
-    return given if isinstance(given, dict) else {}
+    files = {} if form is None else form.files
+    return {**given, **files} if isinstance(given, dict) else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from keepsaid.testing.providers.discord_shapes import channel_shape, member_shape, message_shape, user_shape
@@ -15,7 +15,6 @@ _NONCE_MS = 300_000
 _CHARS_MAX, _NONCE_CHARS_MAX, _PAGE_MAX = 2_000, 25, 100
 _DIRECT = 1
 _REACTIONS_MAX = 20
-_FILE_BYTES_MAX = 10_485_760
 
 
 class DiscordFault(Exception):
@@ -35,13 +34,13 @@ class DiscordFault(Exception):
 
 @frozen
 class DiscordSent:
-    """A message that the bot sent, the parameters of the request, and the file that it brought."""
+    """A message that the bot sent, the parameters of the request, and its files as they were uploaded."""
 
     id: str
     channel: str
     text: str
     parameters: Mapping[str, Any]
-    file: UploadedFile | None = None
+    files: tuple[UploadedFile, ...] = ()
 
 
 class DiscordMessages:
@@ -50,7 +49,7 @@ class DiscordMessages:
     A nonce is remembered for `nonce_ms`. `rate` is how many messages a channel takes in how many seconds. Answering a
     message is refused with `refuses_references`. `reactions` has the emoji that the bot gave each message; with
     `reacts_blocked` it may give none.
-    With `refuses_reading` no single message is shown; `refuses_files` is what is said of those with files.
+    With `refuses_reading` no single message is shown. `refused_files` is what is said of every file, if anything.
     """
 
     def __init__(self, bot: str, now_ms: Callable[[], int]) -> None:
@@ -62,7 +61,7 @@ class DiscordMessages:
         self.nonce_ms = _NONCE_MS
         self.refuses_references = False
         self.refuses_reading = False
-        self.refuses_files: DiscordFault | None = None
+        self.refused_files: DiscordFault | None = None
         self._bot = bot
         self._now_ms = now_ms
         self._channels: dict[str, dict[str, Any]] = {}
@@ -109,26 +108,28 @@ class DiscordMessages:
         return found
 
     def create(
-        self, channel: str, given: Mapping[str, Any], file: UploadedFile | None = None
+        self,
+        channel: str,
+        given: Mapping[str, Any],
+        kept: Sequence[Mapping[str, Any]] = (),
+        files: Sequence[UploadedFile] = (),
     ) -> tuple[dict[str, Any], bool]:
-        """The bot sends a message: the first one of its nonce, and whether it is new."""
+        """The bot sends a message with files, which are `kept`: the first one of its nonce, and whether it is new."""
         place = self.channel(channel)
         content, nonce = given.get("content"), given.get("nonce")
-        self._check(given, file)
+        self._check(given, has_files=bool(files))
         if given.get("enforce_nonce") and isinstance(nonce, str):
             at, first = self._nonces.get(nonce, (0, None))
             if first is not None and self._now_ms() - at <= self.nonce_ms:
                 return first, False
         bot = user_shape(self._bot, "scripted_bot", is_bot=True)
-        told = {"author": bot, "content": str(content).strip(), **({} if nonce is None else {"nonce": nonce})}
+        told: dict[str, Any] = {"author": bot, "content": str(content or "").strip(), "attachments": list(kept)}
+        told |= {"nonce": nonce} if nonce is not None else {}
         told |= self._answering(place, given.get("message_reference"))
-        if file is not None:
-            about = {"id": str(self._number + 1), "filename": file.name.replace(" ", "_"), "size": len(file.content)}
-            told["attachments"] = [{**about, "content_type": file.kind, "url": "https://cdn.test/", "proxy_url": ""}]
         made = self._add(place["id"], told)
         if isinstance(nonce, str):
             self._nonces[nonce] = (self._now_ms(), made)
-        self.sent.append(DiscordSent(made["id"], channel, made["content"], dict(given), file))
+        self.sent.append(DiscordSent(made["id"], channel, made["content"], dict(given), tuple(files)))
         return made, True
 
     def react(self, channel: str, number: str, emoji: str) -> bool:
@@ -190,14 +191,14 @@ class DiscordMessages:
         at |= {"guild_id": place["guild_id"]} if "guild_id" in place else {}
         return {"type": 19, "message_reference": at, "referenced_message": dict(answered)}
 
-    def _check(self, given: Mapping[str, Any], file: UploadedFile | None) -> None:
+    def _check(self, given: Mapping[str, Any], *, has_files: bool) -> None:
         """Raise DiscordFault for a message that the real one would refuse."""
         content, nonce = given.get("content"), given.get("nonce")
-        if file is not None and self.refuses_files is not None:
-            raise self.refuses_files
-        if file is not None and len(file.content) > _FILE_BYTES_MAX:
-            raise DiscordFault(413, 40_005, "Request entity too large")
-        if not isinstance(content, str) or not (content.strip() or file is not None):
+        if has_files and self.refused_files is not None:
+            raise self.refused_files
+        if has_files and content is None:
+            content = ""
+        if not isinstance(content, str) or not (content.strip() or has_files):
             raise DiscordFault(400, 50_006, "Cannot send an empty message")
         if len(content) > _CHARS_MAX:
             raise DiscordFault(400, 50_035, "Invalid Form Body: content must be 2000 or fewer in length.")

@@ -17,10 +17,12 @@ from urllib.parse import parse_qsl
 
 from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import Connection, GoneError, HttpRequest
+from keepsaid.testing.providers.forms import UploadedFile
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
 from keepsaid.testing.providers.slack_files import SlackFileServer
 from keepsaid.testing.providers.slack_history import SlackHistory
 from keepsaid.testing.providers.slack_sockets import SocketModeServer
+from keepsaid.testing.providers.slack_uploads import SlackUploadServer
 from keepsaid.values import frozen
 
 BOT_TOKEN = "xoxb-scripted-bot-of-a-test"  # noqa: S105 - of a scripted bot
@@ -45,13 +47,17 @@ class SlackError(Exception):
 
 @frozen
 class SlackMessage:
-    """A message that the bot was let send; `ts` is its name, `text` its Markdown or its plain text."""
+    """A message that the bot was let send; `ts` is its name, `text` its Markdown or its plain text.
+
+    `files` are those that it brought.
+    """
 
     ts: str
     channel: str
     text: str
     thread: str | None
     parameters: Mapping[str, Any]
+    files: tuple[UploadedFile, ...] = ()
 
     @property
     def key(self) -> str:
@@ -63,7 +69,8 @@ class SlackServer(ListeningServer):
     """The Web API on a loopback port for one bot; an async context manager.
 
     `mischief` decides what goes wrong; `errors` maps methods, or channels of `chat.postMessage`, to the error that they
-    answer. Every request is counted in `calls`, by method. `now_ms` is the time of what is said, milliseconds UTC.
+    answer. Every request is counted in `calls`, by method. `incoming` takes the files of the bot.
+    `now_ms` is the time of what is said, milliseconds UTC.
     """
 
     def __init__(self, mischief: MischiefMaker = harmless, *, now_ms: Callable[[], int] | None = None) -> None:
@@ -73,6 +80,7 @@ class SlackServer(ListeningServer):
         self.mischief = mischief
         self.sockets = SocketModeServer()
         self.uploads = SlackFileServer(BOT_TOKEN)
+        self.incoming = SlackUploadServer()
         self.history = SlackHistory(BOT, now_ms or (lambda: int(time.time() * 1_000)))
         self.sent: list[SlackMessage] = []
         self.statuses: list[dict[str, Any]] = []
@@ -153,7 +161,7 @@ class SlackServer(ListeningServer):
                         if not await self.uploads.send(connection, request):
                             return
                         continue
-                    method = request.path.rpartition("/")[2]
+                    method = "upload" if self.incoming.serves(request) else request.path.rpartition("/")[2]
                     self.calls[method] = self.calls.get(method, 0) + 1
                     if not await self._answer(connection, request, method):
                         return
@@ -169,7 +177,10 @@ class SlackServer(ListeningServer):
         try:
             if not act.does:
                 raise SlackError("ratelimited", 429, 1) if act is Mischief.SLOW_DOWN else SlackError("fatal_error", 500)
-            status, wait, answer = 200, None, self._done(request, method)
+            if method == "upload":
+                status, wait, answer = self.incoming.take(request), None, {}
+            else:
+                status, wait, answer = 200, None, self._done(request, method)
         except SlackError as error:
             status, wait, answer = error.status, error.retry_after_s, {"ok": False, "error": str(error)}
         await self.sockets.tell()
@@ -205,6 +216,8 @@ class SlackServer(ListeningServer):
                 return {"url": self.sockets.make_url()}
             case "chat.postMessage":
                 return self._post(form)
+            case "files.getUploadURLExternal" | "files.completeUploadExternal":
+                return self._share(form) if "files" in form else self._name(form)
             case "conversations.history" | "conversations.replies" | "reactions.add":
                 return self._of_history(method, form)
             case "assistant.threads.setStatus":
@@ -222,6 +235,34 @@ class SlackServer(ListeningServer):
             return self.history.page(form, is_thread=method == "conversations.replies")
         except KeyError as error:
             raise SlackError(str(error.args[0])) from error
+
+    def _name(self, form: Mapping[str, str]) -> dict[str, Any]:
+        """Name the address where a file can be uploaded."""
+        try:
+            return self.incoming.name(self.url, form)
+        except KeyError as error:
+            raise SlackError(str(error.args[0])) from error
+
+    def _share(self, form: Mapping[str, str]) -> dict[str, Any]:
+        """Share uploaded files in a channel, or raise the error that Slack would name."""
+        channel, thread = form.get("channel_id", ""), form.get("thread_ts")
+        if channel in self.errors:
+            raise self.errors[channel]
+        try:
+            files = self.incoming.complete(form)
+        except KeyError as error:
+            raise SlackError(str(error.args[0])) from error
+        if channel:
+            text = form.get("initial_comment", "")
+            shown = [
+                self.uploads.attach(self.url, one.content, id=number, name=one.name, title=title, mimetype=one.kind)
+                for number, (title, one) in files.items()
+            ]
+            message = {"type": "message", "user": BOT, "bot_id": BOT_ID, "app_id": APP, "team": TEAM, "text": text}
+            made = self.history.add(channel, {**message, "files": shown, "upload": True}, thread)
+            brought = tuple(one for _, one in files.values())
+            self.sent.append(SlackMessage(str(made["ts"]), channel, text, thread, dict(form), brought))
+        return {"files": [{"id": number, "title": title} for number, (title, _) in files.items()]}
 
     def _post(self, form: Mapping[str, str]) -> dict[str, Any]:
         """Accept a message as Slack would, or raise the error that it would name."""
