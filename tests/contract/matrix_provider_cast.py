@@ -22,9 +22,9 @@ from keepsaid.ports.extension import ListeningProvider
 from keepsaid.testing.clock import FastClock
 from keepsaid.testing.listening import LineLog, MemoryInbox
 from keepsaid.testing.listening_contract import ProviderTraits
-from keepsaid.testing.providers.matrix import TOKEN, MatrixError, MatrixServer
+from keepsaid.testing.providers.matrix import TOKEN, MatrixServer
 from keepsaid.testing.providers.matrix_peer import MatrixPeer
-from keepsaid.testing.providers.matrix_rooms import USER
+from keepsaid.testing.providers.matrix_rooms import USER, MatrixError
 from keepsaid.testing.providers.mischief import Mischief, harmless, mischief_of, one_after_the_other
 
 MEGOLM = "m.megolm.v1.aes-sha2"
@@ -33,7 +33,7 @@ MEGOLM = "m.megolm.v1.aes-sha2"
 class MatrixCast(MatrixPeople):
     """An account of Matrix, in a room with one person and in one with two."""
 
-    acts = FAILS
+    acts = upload_acts = FAILS
     secrets = (TOKEN,)
     provider = ProviderTraits()
 
@@ -48,7 +48,7 @@ class MatrixCast(MatrixPeople):
         self.matrix.room(MATRIX_DIRECT, ANN)
         self.matrix.room(MATRIX_GROUP, ANN, BOB)
         pace = SendingPace(self.clock, QUICK, QUICK)
-        self.channel: Channel = MatrixChannel(self._account(), pace, self.clock)
+        self.channel: Channel = MatrixChannel(self._account(), pace, self.clock, self.upload)
         return self
 
     def _account(self) -> MatrixAccount:
@@ -114,6 +114,9 @@ class EncryptedMatrixCast(MatrixCast):
 
     def sent(self) -> Sequence[str]:
         return self.ann.texts(MATRIX_DIRECT)
+
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        return self.ann.files(MATRIX_DIRECT)
 
     def say(self, text: str) -> None:
         self.last = self.ann.say(text, MATRIX_DIRECT)

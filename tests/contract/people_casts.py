@@ -147,6 +147,11 @@ class MatrixPeople(ProviderCast):
     clock: FastClock
     last: str
 
+    def sent_files(self) -> Sequence[tuple[str, bytes]]:
+        kept = self.matrix.media.files.contents
+        named = [(str(one.content["filename"]), one.content["url"]) for one in self.matrix.sent if "url" in one.content]
+        return [(name, kept[url.rpartition("/")[2]]) for name, url in named]
+
     def edit(self, text: str) -> None:
         self.matrix.edit(self.last, text, MATRIX_DIRECT, ANN)
 

@@ -10,8 +10,8 @@ import nio
 import pytest
 
 from keepsaid.testing.providers.kept_files import PNG
-from keepsaid.testing.providers.matrix import MatrixError, MatrixServer
-from keepsaid.testing.providers.matrix_rooms import DEVICE, USER
+from keepsaid.testing.providers.matrix import MatrixServer
+from keepsaid.testing.providers.matrix_rooms import DEVICE, USER, MatrixError
 from keepsaid.testing.providers.mischief import Mischief, one_after_the_other
 
 ROOM, ANN = "!room:test", "@ann:test"

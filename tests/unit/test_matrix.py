@@ -14,8 +14,7 @@ from keepsaid.domain.line import LineState
 from keepsaid.domain.message import UNREADABLE
 from keepsaid.testing.clock import FastClock, VirtualClock
 from keepsaid.testing.listening import LineLog, MemoryInbox
-from keepsaid.testing.providers.matrix import MatrixError
-from keepsaid.testing.providers.matrix_rooms import USER
+from keepsaid.testing.providers.matrix_rooms import USER, MatrixError
 from keepsaid.testing.providers.mischief import Mischief, one_after_the_other
 
 

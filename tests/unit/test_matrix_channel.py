@@ -19,8 +19,8 @@ from keepsaid.domain.reply_parts import ReplyPart
 from keepsaid.errors import ChannelError
 from keepsaid.ports.channel import MAY_SEND
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.providers.matrix import MatrixError, MatrixServer
-from keepsaid.testing.providers.matrix_rooms import USER
+from keepsaid.testing.providers.matrix import MatrixServer
+from keepsaid.testing.providers.matrix_rooms import USER, MatrixError
 from keepsaid.testing.providers.mischief import Mischief, one_after_the_other
 
 

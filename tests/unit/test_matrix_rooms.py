@@ -8,8 +8,7 @@ from keepsaid.domain.line import LineState
 from keepsaid.domain.message import EDITED, REACTION, UNREADABLE
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.listening import LineLog, MemoryInbox
-from keepsaid.testing.providers.matrix import MatrixError
-from keepsaid.testing.providers.matrix_rooms import USER
+from keepsaid.testing.providers.matrix_rooms import USER, MatrixError
 
 
 async def test_invitations_are_accepted_from_allowed_users_only() -> None:

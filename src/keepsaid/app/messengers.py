@@ -193,7 +193,8 @@ def matrix_of(config: Config, deps: MessengerDeps) -> Messenger:
     owners = (one.sender for one in config.owner if one.channel == "matrix")
     named = config.channels["matrix"].allow if "matrix" in config.channels else ()
     allowed = frozenset((*owners, *named, *settings.invites))
-    channel = MatrixChannel(account, SendingPace(deps.clock, _MATRIX_ACCOUNT, _MATRIX_ROOM), deps.clock)
+    pace = SendingPace(deps.clock, _MATRIX_ACCOUNT, _MATRIX_ROOM)
+    channel = MatrixChannel(account, pace, deps.clock, deps.uploads)
     return Messenger(channel, MatrixListener(account, line, allowed))
 
 

@@ -59,9 +59,10 @@ MATRIX: Final = ChannelAbilities(
     edits=True,
     files=True,
     reactions=True,
+    uploads=50_000_000,
 )
-"""Synapse keeps transactions for 30 minutes. Bytes of the plain text and the HTML of one event; the server takes 65,536
-with all that is around them.
+"""Synapse keeps transactions for 30 minutes, and takes files of 50 MB by default. Bytes of the plain text and the HTML
+of one event; the server takes 65,536 with all that is around them.
 """
 
 EMAIL: Final = ChannelAbilities(chars_max=300_000, files=True, uploads=15_000_000)

@@ -19,7 +19,7 @@ from keepsaid.testing.listener import ListeningServer
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
 from keepsaid.testing.providers.matrix_keys import MatrixKeysLedger
 from keepsaid.testing.providers.matrix_media import MatrixMedia
-from keepsaid.testing.providers.matrix_rooms import DEVICE, USER, MatrixRoomsLedger, name_of
+from keepsaid.testing.providers.matrix_rooms import DEVICE, USER, MatrixError, MatrixRoomsLedger, name_of
 from keepsaid.testing.providers.mischief import Mischief, MischiefMaker, harmless
 from keepsaid.values import frozen
 
@@ -29,16 +29,6 @@ _EVENT_BYTES_MAX = 65_536
 
 _SYNC = "sync"
 _REACTION = "m.reaction"
-
-
-class MatrixError(Exception):
-    """A refusal: its status, its code and words, and milliseconds to wait if there are any."""
-
-    def __init__(self, status: int, code: str, what: str = "", retry_after_ms: int | None = None) -> None:
-        super().__init__(what or code)
-        self.status = status
-        self.code = code
-        self.retry_after_ms = retry_after_ms
 
 
 @frozen
@@ -52,8 +42,9 @@ class MatrixSent:
 
     @property
     def body(self) -> str:
-        """Its plain text."""
-        return str(self.content.get("body", ""))
+        """Its plain text; of a file without words nothing."""
+        body = str(self.content.get("body", ""))
+        return "" if body == self.content.get("filename") else body
 
 
 class MatrixServer(ListeningServer):
@@ -178,7 +169,7 @@ class MatrixServer(ListeningServer):
     async def _answer(self, connection: Connection, request: HttpRequest) -> bool:
         """Answer a request as mischief wants; returns whether the connection goes on."""
         names = [unquote(one) for one in request.path.removeprefix(_PREFIX).split("/")]
-        method = _method_of(names)
+        method = "upload" if self.media.takes(request) else _method_of(names)
         self.calls[method] = self.calls.get(method, 0) + 1
         act = self.mischief(method, sum(self.calls.values()))
         if act is Mischief.DROP:
@@ -200,10 +191,12 @@ class MatrixServer(ListeningServer):
 
     async def _done(self, request: HttpRequest, names: list[str], connection: Connection) -> tuple[int, Any]:
         try:
-            if not request.path.startswith(_PREFIX):
+            if not request.path.startswith(_PREFIX) and not self.media.takes(request):
                 raise MatrixError(404, "M_UNRECOGNIZED")
             if request.headers.get("authorization") != f"Bearer {self.token}":
                 raise MatrixError(401, "M_UNKNOWN_TOKEN", "Invalid access token passed.")
+            if self.media.takes(request):
+                return 200, self.media.take(request)
             query = {name: one[0] for name, one in parse_qs(request.query).items()}
             if names == [_SYNC]:
                 return 200, await self._poll(query, connection)

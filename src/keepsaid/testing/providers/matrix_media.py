@@ -6,25 +6,55 @@ from typing import Any
 
 from keepsaid.testing.model_http import Connection, HttpRequest
 from keepsaid.testing.providers.kept_files import KeptFiles
+from keepsaid.testing.providers.matrix_rooms import MatrixError
 
+_CREATE, _UPLOAD = "/_matrix/media/v1/create", "/_matrix/media/v3/upload"
 _NOW, _BEFORE = "/_matrix/client/v1/media/download/", "/_matrix/media/v3/download/"
 
 
 class MatrixMedia:
     """What can be downloaded with `token`; `paths` has what was asked for, in order.
 
-    `is_old` says that the server is one before v1.11, which knows the former address alone.
+    `is_old` says that the server is one before v1.11, which knows the former address alone, and `makes_addresses` that
+    it gives an address before a file is uploaded there. Files have at most `bytes_max` bytes.
     """
 
     def __init__(self, token: str) -> None:
         self.files = KeptFiles()
         self.is_old = False
+        self.makes_addresses = True
+        self.bytes_max = 50_000_000
+        self._addresses = 0
         self.paths: list[str] = []
         self.token = token
 
     def serves(self, request: HttpRequest) -> bool:
         """Whether a request is for a file, and not for a method below `/_matrix/client/v3`."""
         return request.path.startswith((_NOW, _BEFORE))
+
+    def takes(self, request: HttpRequest) -> bool:
+        """Whether a request makes an address for a file, or uploads one."""
+        return request.path == _CREATE or request.path.startswith(_UPLOAD)
+
+    def take(self, request: HttpRequest) -> dict[str, Any]:
+        """Make an address, or take a file. Raises MatrixError for what the real one refuses."""
+        name = request.path.removeprefix(_UPLOAD).strip("/")
+        if request.path == _CREATE and not self.makes_addresses:
+            raise MatrixError(404, "M_UNRECOGNIZED", "Unrecognized request")
+        if request.path == _CREATE or not name:
+            self._addresses += 1
+        made = f"up{self._addresses}"
+        if request.path == _CREATE:
+            return {"content_uri": f"mxc://test/{made}", "unused_expires_at": 4_000_000_000_000}
+        number = name.rpartition("/")[2] or made
+        if name and not (name.startswith("test/up") and number.removeprefix("up").isdecimal()):
+            raise MatrixError(404, "M_NOT_FOUND", "Unknown media ID")
+        if number in self.files.contents:
+            raise MatrixError(409, "M_CANNOT_OVERWRITE_MEDIA", "Media ID already has content")
+        if len(request.body) > self.bytes_max:
+            raise MatrixError(413, "M_TOO_LARGE", "Upload request body is too large")
+        self.files.contents[number] = request.body
+        return {"content_uri": f"mxc://test/{number}"} if not name else {}
 
     def attach(self, content: bytes, text: str, /, **fields: Any) -> dict[str, Any]:
         """Keep a file; returns the content of an event that sends it."""

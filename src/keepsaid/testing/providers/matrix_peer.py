@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nio.crypto import DeviceStore, GroupSessionStore, Olm, SessionStore
+from nio.crypto.attachments import decrypt_attachment
 from nio.events import MegolmEvent, OlmEvent
 from nio.responses import KeysClaimResponse, KeysQueryResponse, KeysUploadResponse
 
@@ -115,7 +116,18 @@ class MatrixPeer:
 
     def texts(self, room: str = "!room:test") -> Sequence[str]:
         """What the account wrote to a room, as far as this device can read it."""
-        return [str(one.get("body", "")) for one in self.read(room)]
+        shown = ((str(one.get("body", "")), one.get("filename")) for one in self.read(room))
+        return ["" if body == name else body for body, name in shown]
+
+    def files(self, room: str = "!room:test") -> list[tuple[str, bytes]]:
+        """The names and the bytes of the files that the account sent to a room, decrypted."""
+        found = []
+        for one in self.read(room):
+            if isinstance(told := one.get("file"), dict):
+                content = self._server.media.files.contents[str(told["url"]).rpartition("/")[2]]
+                opened = decrypt_attachment(content, told["key"]["k"], told["hashes"]["sha256"], told["iv"])
+                found.append((str(one["filename"]), bytes(opened)))
+        return found
 
     def _opened(self, room: str, event: Mapping[str, Any]) -> dict[str, Any] | None:
         found = self.olm.decrypt_event(MegolmEvent.from_dict(dict(event)), room)

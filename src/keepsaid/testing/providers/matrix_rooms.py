@@ -15,6 +15,16 @@ _SHOWN = ("m.room.name", "m.room.encryption")
 """Types of state that an invitation shows, as far as they are used here."""
 
 
+class MatrixError(Exception):
+    """A refusal: its status, its code and words, and milliseconds to wait if there are any."""
+
+    def __init__(self, status: int, code: str, what: str = "", retry_after_ms: int | None = None) -> None:
+        super().__init__(what or code)
+        self.status = status
+        self.code = code
+        self.retry_after_ms = retry_after_ms
+
+
 @frozen
 class RoomEvent:
     """An event and its place in the stream."""

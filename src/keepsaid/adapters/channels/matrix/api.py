@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
 from keepsaid.adapters.channels.matrix.files import MatrixFiles
 from keepsaid.adapters.channels.sending import SendTrace
+from keepsaid.adapters.channels.uploads import UPLOAD_S
 from keepsaid.domain.message import Attachment
 from keepsaid.domain.reply import Delivered, SendResult
 from keepsaid.text.normal import cut, normalise
@@ -125,18 +126,25 @@ class MatrixApi:
 
         Raises MatrixRefused and MatrixUnreachable.
         """
+        content = None if body is None else json.dumps(body).encode("ascii")
+        path = f"/_matrix/client/v3{path}{f'?{urlencode(query)}' if query else ''}"
+        return await self._call(method, path, content, "application/json", timeout_s)
+
+    async def media(self, method: str, path: str, content: bytes = b"", kind: str = "application/json") -> Answer:
+        """Make a request of the content repository, at a whole path. Raises as `call`."""
+        return await self._call(method, path, content, kind, UPLOAD_S if content else 20.0)
+
+    async def _call(self, method: str, path: str, content: bytes | None, kind: str, timeout_s: float) -> Answer:
         if self._token and not _TOKEN.fullmatch(self._token):
             raise MatrixRefused(401, "M_UNKNOWN_TOKEN", "the token has spaces, line breaks or letters that none has")
         attempt = SendTrace()
         headers = {"User-Agent": "keepsaid"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        content = None if body is None else json.dumps(body).encode("ascii")
         if content is not None:
-            headers["Content-Type"] = "application/json"
-        url = f"{self._url}/_matrix/client/v3{path}{f'?{urlencode(query)}' if query else ''}"
+            headers["Content-Type"] = kind
         try:
-            answer = await self._http.call(HttpCall(method, url, content, headers, timeout_s), attempt)
+            answer = await self._http.call(HttpCall(method, f"{self._url}{path}", content, headers, timeout_s), attempt)
         except HTTP_ERRORS as error:
             what = f"{type(error).__name__}: {error}"
             what = what.replace(self._token, "TOKEN") if self._token else what

@@ -16,13 +16,16 @@ from dataclasses import replace
 from keepsaid.adapters.channels.abilities import MATRIX
 from keepsaid.adapters.channels.matrix.api import MatrixRefused, MatrixUnreachable, path_of, refused, unreachable
 from keepsaid.adapters.channels.matrix.contents import Content, marked, part_contents, plain_form, room_of
+from keepsaid.adapters.channels.matrix.e2ee import MatrixCrypto
 from keepsaid.adapters.channels.matrix.events import MESSAGE
 from keepsaid.adapters.channels.matrix.find import KEY, find_sent
 from keepsaid.adapters.channels.matrix.line import MatrixAccount
 from keepsaid.adapters.channels.matrix.reactions import reason_of, send_reaction
 from keepsaid.adapters.channels.matrix.updates import ENCRYPTED_EVENT, NAME, MatrixUser
+from keepsaid.adapters.channels.matrix.uploads import FilePart, MatrixUploads
 from keepsaid.adapters.channels.pace import SendingPace
 from keepsaid.adapters.channels.sending import send_parts
+from keepsaid.adapters.channels.uploads import UploadSource, no_uploads
 from keepsaid.domain.message import Attachment, Lane
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.reply_parts import ReplyPart
@@ -43,8 +46,14 @@ _TYPING_MS = 30_000
 _ENCRYPTED = "the room is encrypted, and nothing is sent there as plain text"
 
 
-_FORMS = ("content", "marked")
-"""What is kept of an encrypted part: its content, and that of a possible repeat."""
+_FORMS = ("content", "marked", "words")
+"""What is kept of an encrypted part: its content, that of a possible repeat, and words in the place of its file."""
+
+
+def _plain(contents: Sequence[Content], files: Sequence[FilePart]) -> list[dict[str, object]]:
+    """Parts as they are sent where nothing is encrypted."""
+    bodies: list[dict[str, object]] = [{"content": one} for one in contents]
+    return bodies + [{"content": one.content, "words": one.words, "upload": one.upload} for one in files]
 
 
 @frozen
@@ -64,8 +73,11 @@ class MatrixChannel:
 
     typing_ms = int(MATRIX.typing_s * 1_000)
 
-    def __init__(self, account: MatrixAccount, pace: SendingPace, clock: Clock) -> None:
+    def __init__(
+        self, account: MatrixAccount, pace: SendingPace, clock: Clock, uploads: UploadSource = no_uploads
+    ) -> None:
         self._bot = account
+        self._uploads = MatrixUploads(account.api, uploads)
         self._api = account.api
         self._pace = pace
         self._clock = clock
@@ -96,43 +108,55 @@ class MatrixChannel:
             contents = await asyncio.to_thread(part_contents, reply, is_direct=is_direct)
         else:
             contents = part_contents(reply, is_direct=is_direct)
-        bodies = (
-            [{"content": one} for one in contents] if self._bot.crypto is None else await self._sealed(reply, contents)
-        )
+        needs_server = self._bot.crypto is not None or reply.files
+        bodies = await self._made(reply, contents, is_direct=is_direct) if needs_server else _plain(contents, ())
         return [json.dumps({"room": room_of(reply.lane), "device": user.device, **body}) for body in bodies]
 
-    async def _sealed(self, reply: StoredReply, contents: Sequence[Content]) -> list[dict[str, object]]:
-        """Contents as they are sent: encrypted, if their room is, as themselves and as possible repeats."""
+    async def _made(
+        self, reply: StoredReply, contents: Sequence[Content], *, is_direct: bool
+    ) -> list[dict[str, object]]:
+        """Contents as they are sent, and those of files behind them: encrypted, if their room is.
+
+        An encrypted part has the form of a possible repeat, and that of words in the place of a file, beside its own.
+        """
         room = room_of(reply.lane)
         if self._clock.monotonic_ms() < self._keys_from:
             raise ChannelError("the homeserver wants fewer requests now")
-        plain: list[dict[str, object]] = [{"content": one} for one in contents]
+        files: Sequence[FilePart] = ()
         try:
             user = await self._bot.user()
-            crypto = self._bot.crypto_of(user)
-            if crypto is None or reply.lane.account != user.id:
-                return plain
-            if not await crypto.was_encrypted(user, room) and not await self._bot.rooms.is_encrypted(room):
-                return plain
-            forms = [(one, marked(one)) for one in contents]
+            crypto = await self._crypto_in(reply, room, user)
+            files = await self._uploads.prepare(reply, len(contents), sealed=crypto is not None, is_direct=is_direct)
+            if crypto is None:
+                return _plain(contents, files)
+            forms: list[tuple[Content, ...]] = [(one, marked(one)) for one in contents]
+            forms += [(one.content, marked(one.content), one.words) for one in files]
             sealed = await crypto.seal(user, room, MESSAGE, forms)
         except MatrixUnreachable as error:
             raise ChannelError(
-                f"the room is encrypted or may be, and the homeserver cannot be reached: {error}"
+                f"the room is encrypted or may be, or there are files, and the homeserver cannot be reached: {error}"
             ) from None
         except MatrixRefused as error:
             if (held_ms := self._refused(error).retry_after_ms) is not None:
                 self._keys_from = self._clock.monotonic_ms() + held_ms
             if error.passes:
-                raise ChannelError(f"the keys of the room cannot be looked up: {error}") from None
-            return plain
-        return [
-            {
-                "type": ENCRYPTED_EVENT,
-                **{name: {**form, KEY: one[KEY]} for name, form in zip(_FORMS, made, strict=True)},
-            }
-            for one, made in zip(contents, sealed, strict=True)
-        ]
+                raise ChannelError(f"what the reply needs cannot be looked up: {error}") from None
+            return _plain(contents, files)
+        bodies: list[dict[str, object]] = []
+        for given, made in zip(forms, sealed, strict=True):
+            named = zip(_FORMS, made, strict=False)
+            bodies.append({"type": ENCRYPTED_EVENT, **{name: {**form, KEY: given[0][KEY]} for name, form in named}})
+        for body, file in zip(bodies[len(contents) :], files, strict=True):
+            body["upload"] = file.upload
+        return bodies
+
+    async def _crypto_in(self, reply: StoredReply, room: str, user: MatrixUser) -> MatrixCrypto | None:
+        """What encrypts for a room; None where it is not encrypted. Raises as a request."""
+        crypto = self._bot.crypto_of(user)
+        if crypto is None or reply.lane.account != user.id:
+            return None
+        is_encrypted = await crypto.was_encrypted(user, room) or await self._bot.rooms.is_encrypted(room)
+        return crypto if is_encrypted else None
 
     async def send_part(self, reply: StoredReply, part: ReplyPart) -> SendResult:
         """Send a part once, unless it is found in its room; never raises."""
@@ -149,6 +173,8 @@ class MatrixChannel:
                 if found is not None:
                     return SendResult(Delivered.CONFIRMED, "an earlier try arrived", found)
                 event = MatrixEvent(event.kind, sent_by.get("marked") or marked(event.content))
+            if (upload := sent_by.get("upload")) and (why := await self._uploads.bring(reply, upload)):
+                event, note = MatrixEvent(event.kind, sent_by["words"]), f"a file was not sent: {why}"
             if event.kind != MESSAGE and (crypto := self._bot.crypto_of(user)) is not None:
                 await crypto.deliver(user)
         except MatrixUnreachable as error:

@@ -21,18 +21,25 @@ def part_contents(reply: StoredReply, *, is_direct: bool) -> list[Content]:
 
     Outside of a thread the first part answers a message, if the room is not direct.
     """
+    if reply.files and not reply.draft.text.strip():
+        return []
+    return [
+        {**_words(text), **place_of_part(reply, n, is_direct=is_direct)}
+        for n, text in enumerate(matrix_texts(reply.draft.text))
+    ]
+
+
+def place_of_part(reply: StoredReply, n: int, *, is_direct: bool) -> dict[str, object]:
+    """What every part has: its key, and its thread, or the message that it answers."""
     thread, answered = topic_of(reply.lane), reply.draft.reply_to
     answered = answered if answered is not None and answered.startswith("$") else None
-    contents: list[Content] = []
-    for n, text in enumerate(matrix_texts(reply.draft.text)):
-        content: dict[str, object] = {**_words(text), KEY: ReplyPart(reply.id, n, "").key}
-        if thread is not None:
-            related = {"rel_type": THREAD, "event_id": thread, "is_falling_back": True}
-            content["m.relates_to"] = {**related, "m.in_reply_to": {"event_id": answered or thread}}
-        elif answered is not None and n == 0 and not is_direct:
-            content["m.relates_to"] = {"m.in_reply_to": {"event_id": answered}}
-        contents.append(content)
-    return contents
+    place: dict[str, object] = {KEY: ReplyPart(reply.id, n, "").key}
+    if thread is not None:
+        related = {"rel_type": THREAD, "event_id": thread, "is_falling_back": True}
+        place["m.relates_to"] = {**related, "m.in_reply_to": {"event_id": answered or thread}}
+    elif answered is not None and n == 0 and not is_direct:
+        place["m.relates_to"] = {"m.in_reply_to": {"event_id": answered}}
+    return place
 
 
 def _words(text: MatrixText) -> dict[str, object]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-from base64 import urlsafe_b64decode
+import secrets
+from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import field
 from hashlib import sha256
 from hmac import compare_digest
 from typing import Any
@@ -63,6 +65,32 @@ def sealed_file(ref: str) -> EncryptedFile | None:
     return EncryptedFile(address, key, counter, digest)
 
 
+@frozen
+class SealedBytes:
+    """The bytes of a file, encrypted, with their key and the first value of the counter."""
+
+    content: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+    counter: bytes = field(repr=False)
+
+
+def seal_bytes(content: bytes, key: bytes = b"", counter: bytes = b"") -> SealedBytes:
+    """Encrypt the bytes of a file, with a new key unless one is given. Needs the packages of the extra."""
+    key = key or secrets.token_bytes(_KEY_BYTES)
+    counter = counter or secrets.token_bytes(_COUNTER_BYTES // 2) + bytes(_COUNTER_BYTES // 2)
+    cipher = _cipher(key, counter).encryptor()
+    return SealedBytes(bytes(cipher.update(content) + cipher.finalize()), key, counter)
+
+
+def sealed_fields(made: SealedBytes, address: str) -> dict[str, object]:
+    """What a message says of an encrypted file."""
+    key = urlsafe_b64encode(made.key).decode().rstrip("=")
+    told = {"kty": "oct", "alg": "A256CTR", "ext": True, "key_ops": ["encrypt", "decrypt"], "k": key}
+    hashed = b64encode(sha256(made.content).digest()).decode().rstrip("=")
+    counter = b64encode(made.counter).decode().rstrip("=")
+    return {"v": "v2", "url": address, "key": told, "iv": counter, "hashes": {"sha256": hashed}}
+
+
 async def opened_pieces(sealed: EncryptedFile, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     """The bytes of a file, decrypted, once all of them came and have its hash. Raises FileRefused, and as `pieces`."""
     content = bytearray()
@@ -80,13 +108,17 @@ def _opened(sealed: EncryptedFile, content: bytes) -> bytes:
     if not compare_digest(sha256(content).digest(), sealed.digest):
         raise FileRefused("it is not the file of the message: its hash differs")
     try:
-        ciphers: Any = importlib.import_module(_CIPHERS)
-        algorithms: Any = importlib.import_module(f"{_CIPHERS}.algorithms")
-        modes: Any = importlib.import_module(f"{_CIPHERS}.modes")
+        cipher = _cipher(sealed.key, sealed.counter).decryptor()
     except ImportError:
         raise FileRefused(f"it is encrypted: {installation('matrix-e2ee')}") from None
-    cipher = ciphers.Cipher(algorithms.AES(sealed.key), modes.CTR(sealed.counter)).decryptor()
     return bytes(cipher.update(content) + cipher.finalize())
+
+
+def _cipher(key: bytes, counter: bytes) -> Any:
+    ciphers: Any = importlib.import_module(_CIPHERS)
+    algorithms: Any = importlib.import_module(f"{_CIPHERS}.algorithms")
+    modes: Any = importlib.import_module(f"{_CIPHERS}.modes")
+    return ciphers.Cipher(algorithms.AES(key), modes.CTR(counter))
 
 
 def _bytes(text: str) -> bytes:
