@@ -209,7 +209,7 @@ async def test_files_can_be_left_where_they_are(tmp_path: Path) -> None:
     ):
         telegram.send_file("photo", PNG, "who is this?")
         [request] = await model.wait_for(1)
-        assert "photo (not kept: the channel telegram fetches no files)" in words_of(request)
+        assert "photo (not kept: files.fetch is false)" in words_of(request)
         assert await file_rows(at, "left")
         assert "getFile" not in telegram.calls
 

@@ -16,8 +16,8 @@ from keepsaid.ports.model import Transcriber
 def fetcher_of(config: Config, deps: FetchDeps, channels: Mapping[str, Channel], active: Active) -> FileFetcher:
     """What fetches files, as the settings say; without `files.fetch` each is left where it is."""
     files = config.files
-    terms = FetchTerms(files.bytes_max, files.timeout_s, files.transcriber_timeout_s)
-    return FileFetcher(deps, channels if files.fetch else {}, terms, transcriber_of(files, active))
+    terms = FetchTerms(files.bytes_max, files.timeout_s, files.transcriber_timeout_s, files.fetch)
+    return FileFetcher(deps, channels, terms, transcriber_of(files, active))
 
 
 def transcriber_of(files: FilesConfig, active: Active) -> Transcriber | None:

@@ -48,11 +48,15 @@ _MEGABYTE = 1_000_000
 
 @frozen
 class FetchTerms:
-    """How much is fetched: bytes of a file, seconds for one download, and seconds to write down what is said in it."""
+    """How much is fetched: bytes of a file, seconds for one download, and seconds to write down what is said in it.
+
+    Nothing is where it is not `enabled`.
+    """
 
     bytes_max: int = 20_000_000
     fetch_s: float = 60.0
     words_s: float = 60.0
+    enabled: bool = True
 
     @property
     def lease_ms(self) -> int:
@@ -145,6 +149,8 @@ class FileFetcher:
     async def _outcome(self, job: FileJob) -> Commit[bool]:
         channel: object = self.channels.get(job.channel)
         file, lease = job.attachment, job.lease
+        if not self.terms.enabled:
+            return LeaveFile(lease, "files.fetch is false")
         if not isinstance(channel, FileChannel):
             return LeaveFile(lease, f"the channel {job.channel} fetches no files")
         if file.size > self.terms.bytes_max:
