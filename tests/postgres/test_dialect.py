@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from keepsaid.adapters.postgres.dialect import own_statements, translated
 from keepsaid.adapters.postgres.tables import script
+from keepsaid.adapters.sql.memory.rows import SQL
+from keepsaid.adapters.sql.search.piece_index import AFTER, BEFORE
 
 
 @pytest.mark.parametrize(
@@ -24,6 +28,17 @@ from keepsaid.adapters.postgres.tables import script
         ("INSERT OR IGNORE INTO b (a) VALUES (?)", "INSERT INTO b (a) VALUES ($1) ON CONFLICT DO NOTHING", ["x"]),
         ("SELECT CAST(a AS INTEGER), CAST(b AS BLOB)", "SELECT CAST(a AS bigint), CAST(b AS bytea)", []),
         ("SELECT char(10)", "SELECT chr(10)", []),
+        (
+            "SELECT a FROM b WHERE c IN (SELECT value FROM carray(?))",
+            "SELECT a FROM b WHERE c IN (SELECT value FROM unnest($1) AS listed (value))",
+            ["x"],
+        ),
+        ("SELECT a FROM carray(?2) AS b", "SELECT a FROM unnest($1) AS b (value)", ["y"]),
+        (
+            "SELECT a FROM json_each/*numbers*/(?) AS b",
+            "SELECT a FROM unnest(CAST(translate($1, '[]', '{}') AS bigint[])) WITH ORDINALITY AS b (value, rowid)",
+            ["x"],
+        ),
     ],
 )
 def test_a_statement(ours: str, theirs: str, values: list[str]) -> None:
@@ -36,6 +51,13 @@ def test_values_by_name() -> None:
     made = translated("SELECT :a, b FROM c WHERE d = :e AND f = :a")
     assert made.text == "SELECT $1, b FROM c WHERE d = $2 AND f = $1"
     assert made.values({"e": 2, "a": 1}) == [1, 2]
+
+
+def test_neighbours_are_as_many_as_in_the_shared_statement() -> None:
+    ours = next(ours for theirs, ours in own_statements().items() if theirs == SQL["pieces_beside"])
+    limits = [int(found) for found in re.findall(r"LIMIT (\d+)", ours)]
+    assert limits == [BEFORE, AFTER, 2 * BEFORE, AFTER]
+    assert f"next.n < {BEFORE}\n" in ours
 
 
 def test_a_table() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import psycopg
 import pytest
@@ -12,7 +12,7 @@ from tests.postgres.server import cut_off, empty
 from keepsaid.adapters.postgres.connection import PostgresPlace
 from keepsaid.adapters.postgres.readers import PostgresReaders
 from keepsaid.adapters.postgres.session import PostgresSession
-from keepsaid.adapters.sql.query import run, scalar
+from keepsaid.adapters.sql.query import as_json, column, every, run, scalar
 from keepsaid.errors import StoreError
 
 _COUNT = "SELECT count(*) FROM note"
@@ -65,3 +65,25 @@ async def test_no_query_can_write(place: PostgresPlace, readers: PostgresReaders
     assert await readers.view(scalar, _COUNT) == 1
     with pytest.raises(StoreError, match="read-only"):
         await readers.view(run, "DELETE FROM note")
+
+
+async def test_rows_with_bytes_are_the_same_each_time(place: PostgresPlace, readers: PostgresReaders) -> None:
+    """The first time as text, then in the binary format, in which bytes take half the size."""
+    del place
+    values = (b"\x00\\x'\xff", 1 << 40, -3, 0.1, "\u00e4\\", True, None)
+    statement = "SELECT ?1, ?2, CAST(?3 AS int), CAST(?4 AS REAL), ?5, 1 = 1, CAST(NULL AS BLOB)"
+    for _ in range(8):
+        assert await readers.view(every, statement, values[:5]) == [values]
+
+
+async def test_lists_that_are_bound_become_rows_in_their_order(place: PostgresPlace, readers: PostgresReaders) -> None:
+    del place
+    numbers, texts = [3, -1, 1 << 40], ["{b}", 'a"\\,', "", "\u00e4"]
+
+    def listed(db: PostgresSession, values: Sequence[object], name: str) -> list[object]:
+        statement = f"SELECT value FROM json_each/*{name}*/(?) AS listed ORDER BY listed.rowid"
+        return column(db, statement, (as_json(values),))
+
+    assert await readers.view(listed, numbers, "numbers") == numbers
+    assert await readers.view(listed, texts, "texts") == texts
+    assert await readers.view(listed, [], "numbers") == await readers.view(listed, [], "texts") == []

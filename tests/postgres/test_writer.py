@@ -15,9 +15,9 @@ from tests.postgres.server import cut_off, empty
 
 from keepsaid.adapters.postgres.connection import WRITER_LOCK, PostgresPlace
 from keepsaid.adapters.postgres.stores import open_operations
-from keepsaid.adapters.postgres.writer import WriterSession
+from keepsaid.adapters.postgres.writer import PostgresExecutor, WriterSession
 from keepsaid.adapters.sql.operations.store import SqlOperations
-from keepsaid.adapters.sql.query import column, load
+from keepsaid.adapters.sql.query import CommitTable, column, load
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.commits import IntakeResult
 from keepsaid.domain.forgetting import EmptyLog
@@ -188,3 +188,11 @@ async def test_a_store_is_closed_while_space_is_freed(place: PostgresPlace) -> N
             await store.close()
             assert not await freeing
     assert messages(place) == ["one"]
+
+
+def test_upkeep_that_reads_before_it_writes_is_not_done_until_it_has_written(place: PostgresPlace) -> None:
+    steps = iter((True, True, None))
+    table = CommitTable({}, {}, (lambda _db, _finish: next(steps),))
+    executor = PostgresExecutor(place, lambda _: table, TombstoneKeyring(None))
+    assert [executor.tidy() for _ in range(3)] == [True, True, False]
+    executor.close()

@@ -1,4 +1,5 @@
--- What SQLite has built in and PostgreSQL has not. The planner writes each into the statement that calls it.
+-- What SQLite has built in and PostgreSQL has not. The planner writes those of one value into the statement that calls
+-- them; those of many values are calls, so dialect.py writes a list that is bound to a mark without them.
 
 CREATE FUNCTION carray(bigint[]) RETURNS TABLE (value bigint) LANGUAGE sql IMMUTABLE STRICT ROWS 10
 AS $$ SELECT unnest($1) $$;

@@ -86,6 +86,19 @@ def register(db: psycopg.Connection[Any]) -> None:
         adapters.register_loader(name, TextLoader)
 
 
+_BYTES = postgres.types["bytea"].oid
+_BINARY_TYPES = frozenset(postgres.types[name].oid for name in ("bytea", "int8", "int4", "float8", "text", "bool"))
+"""Types that are loaded alike from text and from the binary format."""
+
+
+def _is_better_binary(cursor: psycopg.Cursor[Row]) -> bool:
+    """Return whether a result has bytes, which take twice the size as text, and can be had in the binary format."""
+    if (found := cursor.pgresult) is None:
+        return False
+    types = {found.ftype(n) for n in range(found.nfields)}
+    return _BYTES in types and types <= _BINARY_TYPES
+
+
 _AHEAD_MAX = 500
 """Statements that wait to be sent with the next one."""
 
@@ -121,6 +134,7 @@ class PostgresSession(SearchedSession):
         self._changes = self.written = 0
         self._cursor: psycopg.Cursor[Row] | None = None
         self._ahead: list[tuple[str, Sequence[object]]] = []
+        self._binary = set[str]()
         self._is_open = False
         self._blocks: list[AbstractContextManager[None]] = []
 
@@ -132,8 +146,11 @@ class PostgresSession(SearchedSession):
             cursor = self._cursor = self.connection.cursor()  # one for each statement takes a third of its time
         if prepare is False:
             self.flush()
+        is_binary = made.text in self._binary
         with self._sending_ahead():
-            cursor.execute(made.text, made.values(bound), prepare=prepare)
+            cursor.execute(made.text, made.values(bound), prepare=prepare, binary=is_binary)
+        if not is_binary and _is_better_binary(cursor):
+            self._binary.add(made.text)
         self._count(0 if (cursor.statusmessage or "SELECT").startswith("SELECT") else cursor.rowcount)
         return FetchedRows(cursor)
 

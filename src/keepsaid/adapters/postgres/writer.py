@@ -234,9 +234,8 @@ class PostgresExecutor:
         with in_our_words(self._place):
             if not self._keeps_up:
                 [self._keeps_up] = only(self._session, SQL["try_lock"], (_UPKEEP,))
-            for keep_up in self._table.upkeep if self._keeps_up else ():
-                keep_up(self._session, False)
-        is_done = self._session.written == written
+            steps = [keep_up(self._session, False) for keep_up in self._table.upkeep] if self._keeps_up else []
+        is_done = self._session.written == written and not any(steps)
         self._tidy_at = now + _REST_S if is_done else now
         return not is_done
 

@@ -119,7 +119,7 @@ class SqlReaders(Protocol):
 
 
 ApplyOne = Callable[[Any, Any], Any]
-Upkeep = Callable[[Any, bool], None]
+Upkeep = Callable[[Any, bool], bool | None]
 ApplySet = Callable[[Any, Sequence[Any]], Sequence[Any]]
 
 
@@ -127,7 +127,8 @@ ApplySet = Callable[[Any, Sequence[Any]], Sequence[Any]]
 class CommitTable:
     """How each type of commit is applied: one at a time, or as a set in few statements.
 
-    `upkeep` are what the writer does between commits; with `finish`, they leave nothing for later.
+    `upkeep` are what the writer does between commits; with `finish`, they leave nothing for later. One that has only
+    read a part of what it will write returns True.
     `undone` are called after a rollback.
     """
 

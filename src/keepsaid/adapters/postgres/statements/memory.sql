@@ -43,6 +43,7 @@ FROM json_each/*texts*/(:terms) AS wanted
 LEFT JOIN LATERAL (SELECT * FROM memory_posting WHERE term = left(wanted.value, 250) OFFSET 0) AS posting ON true
 GROUP BY wanted.value
 
+-- BEFORE and AFTER of piece_index.py as numbers: a plan for any numbers would read and sort a tenth of all pieces.
 -- name: pieces_beside
 SELECT
   memory.memory_id, memory.said_at, memory.own_terms, memory.mark_terms, memory.terms, memory.speaker, memory.audience,
@@ -54,28 +55,28 @@ CROSS JOIN LATERAL (
     SELECT id FROM memory_piece AS after
     WHERE after.beside AND after.audience = piece.audience
     AND (after.said_at, after.memory_id, after.n) > (piece.said_at, piece.memory_id, piece.n)
-    ORDER BY after.said_at, after.memory_id, after.n LIMIT :before
+    ORDER BY after.said_at, after.memory_id, after.n LIMIT 2
   )
   UNION
   (
     SELECT id FROM memory_piece AS before
     WHERE before.beside AND before.audience = piece.audience
     AND (before.said_at, before.memory_id, before.n) < (piece.said_at, piece.memory_id, piece.n)
-    ORDER BY before.said_at DESC, before.memory_id DESC, before.n DESC LIMIT :after
+    ORDER BY before.said_at DESC, before.memory_id DESC, before.n DESC LIMIT 1
   )
   UNION
   (
     SELECT id FROM memory_piece AS next
     WHERE next.beside AND next.audience = piece.audience
-    AND (next.said_at, next.memory_id) > (piece.said_at, piece.memory_id) AND next.n < :before
-    ORDER BY next.said_at, next.memory_id, next.n LIMIT 2 * :before
+    AND (next.said_at, next.memory_id) > (piece.said_at, piece.memory_id) AND next.n < 2
+    ORDER BY next.said_at, next.memory_id, next.n LIMIT 4
   )
   UNION
   (
     SELECT id FROM memory_piece AS last
     WHERE last.beside AND last.audience = piece.audience
     AND (last.said_at, last.memory_id) < (piece.said_at, piece.memory_id)
-    ORDER BY last.said_at DESC, last.memory_id DESC, last.n DESC LIMIT :after
+    ORDER BY last.said_at DESC, last.memory_id DESC, last.n DESC LIMIT 1
   )
 ) AS near
 JOIN memory_piece AS memory ON memory.id = near.id

@@ -53,12 +53,12 @@ _making: WeakKeyDictionary[MemorySession, _Making] = WeakKeyDictionary()
 """The progress of each writer; if it is lost, the stretch starts again."""
 
 
-def pack_words(db: MemorySession, finish: bool) -> None:
+def pack_words(db: MemorySession, finish: bool) -> bool:
     """Upkeep: a step towards the blocks of a full stretch that has none, or all of them; waits for the archive."""
     while finish or not every(db, _SQL["archiving"]):
         full, there = only(db, _SQL["full"], (STRETCH,))
         if full <= there:
-            return
+            return False
         if (making := _making.pop(db, None)) is None:
             number = min(set(range(full)).difference(stretches(db)))
             making = _Making(number, number * STRETCH)
@@ -76,7 +76,8 @@ def pack_words(db: MemorySession, finish: bool) -> None:
         if more:
             _making[db] = making
         if not finish:
-            return
+            return more
+    return False
 
 
 def forget_progress() -> None:
