@@ -29,6 +29,7 @@ _MARK = "X-Keepsaid-Files:"
 _LINE_BYTES = 57
 """Bytes of a file in a line of Base64, which has 76 characters (RFC 2045, section 6.8)."""
 
+_NAME_CHARS_MAX = 200
 _KIND = re.compile(r"([a-z0-9][a-z0-9!#$&^_.+-]{0,126})/([a-z0-9][a-z0-9!#$&^_.+-]{0,126})", re.ASCII)
 _IN_BASE64_NEVER = ("multipart", "message")
 """Types of several parts have no encoding of their own (RFC 2045, section 6.4): such a file goes as bytes."""
@@ -109,7 +110,7 @@ def _attachment(file: Upload) -> bytes:
     found = _KIND.fullmatch(file.kind.lower())
     main, sub = found.groups() if found and found[1] not in _IN_BASE64_NEVER else ("application", "octet-stream")
     params = {"charset": "utf-8"} if main == "text" and _is_utf8(file.content) else {}
-    name = "".join(letter for letter in clean(file.name) if letter.isprintable())
+    name = "".join(letter for letter in clean(file.name[:_NAME_CHARS_MAX]) if letter.isprintable())
     part.set_content(b"", main, sub, disposition="attachment", filename=name, params=params)
     lines = (file.content[at : at + _LINE_BYTES] for at in range(0, len(file.content), _LINE_BYTES))
     head = part.as_bytes().rstrip(b"\r\n") + b"\r\n\r\n"

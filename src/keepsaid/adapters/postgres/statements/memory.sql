@@ -1,21 +1,28 @@
--- Postings are read term by term (OFFSET 0 keeps them so): in a plan for any numbers, the range of pieces would come first.
--- what FTS5's bm25() comes to with its constants, k1 = 1.2 and b = 0.75
--- name: scored
-SELECT posting.piece_id, sum(
-  greatest(
-    ln(((SELECT CAST(least(pieces, :until - :first) AS REAL) FROM memory_size) - posting.pieces + 0.5) / (posting.pieces + 0.5)),
-    0.000001
-  ) * posting.often * 2.2 / (posting.often + 1.2 * (
-    0.25 + 0.75 * posting.tokens / (SELECT CAST(tokens AS REAL) / greatest(pieces, 1) FROM memory_size)
-  ))
-) AS score
+-- The score is what FTS5's bm25() comes to with its constants, k1 = 1.2 and b = 0.75.
+-- Postings are read term by term (the window keeps them so): in a plan for any numbers, the range of pieces would come first.
+-- name: postings
+SELECT
+  posting.piece_id, CAST(posting.tokens AS REAL) AS tokens,
+  CAST(posting.body + posting.speaker + posting.said + posting.grams AS REAL) AS often,
+  CAST(posting.pieces AS REAL) AS pieces
 FROM json_each/*texts*/(:terms) AS wanted CROSS JOIN LATERAL (
-  SELECT
-    piece_id, CAST(tokens AS REAL) AS tokens, CAST(body + speaker + said + grams AS REAL) AS often,
-    CAST(count(*) OVER () AS REAL) AS pieces
-  FROM memory_posting WHERE term = left(wanted.value, 250) AND piece_id >= :first AND piece_id < :until OFFSET 0
+  SELECT *, count(*) OVER () AS pieces FROM memory_posting
+  WHERE term = left(wanted.value, 250) AND piece_id >= :first AND piece_id < :until
 ) AS posting
-GROUP BY posting.piece_id
+
+-- name: score
+sum(
+  greatest(ln((size.pieces - found.pieces + 0.5) / (found.pieces + 0.5)), 0.000001)
+  * found.often * 2.2 / (found.often + 1.2 * (0.25 + 0.75 * found.tokens / size.average))
+)
+
+-- name: size
+SELECT CAST(least(pieces, :until - :first) AS REAL) AS pieces, CAST(tokens AS REAL) / greatest(pieces, 1) AS average
+FROM memory_size
+
+-- name: scored
+SELECT found.piece_id, /*score*/ AS score
+FROM (/*postings*/) AS found CROSS JOIN (/*size*/) AS size GROUP BY found.piece_id
 
 -- name: matches
 SELECT found.piece_id FROM (/*scored*/) AS found
@@ -26,8 +33,14 @@ SELECT memory.id FROM (/*scored*/) AS found JOIN memory_piece AS memory ON memor
 WHERE memory.audience IN (/*audiences*/)
 ORDER BY found.score DESC, memory.id DESC LIMIT :depth
 
+-- each piece of a fact has KNOWN of piece_index.py among its terms: few are scored
 -- name: matches_known
-SELECT memory.id FROM (/*scored*/) AS found JOIN memory_piece AS memory ON memory.id = found.piece_id
+SELECT memory.id
+FROM (
+  SELECT found.piece_id, /*score*/ AS score FROM (/*postings*/) AS found CROSS JOIN (/*size*/) AS size
+  WHERE found.piece_id IN (SELECT known.piece_id FROM memory_posting AS known WHERE known.term = chr(57344) || 'known')
+  GROUP BY found.piece_id
+) AS found JOIN memory_piece AS memory ON memory.id = found.piece_id
 WHERE NOT memory.beside AND /*heard*/
 ORDER BY found.score DESC, memory.id DESC LIMIT :share
 
