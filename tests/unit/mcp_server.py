@@ -49,7 +49,7 @@ def die() -> str:
 def draw(pixels: int) -> list[TextContent | ImageContent | EmbeddedResource]:
     """Draw a picture, and write down how."""
     picture = ImageContent(type="image", data=b64encode(PNG[:8] + bytes(pixels)).decode(), mime_type="image/png")
-    steps = BlobResourceContents(uri="file:///work/how%20to.txt", blob=b64encode(b"with a pen").decode())
+    steps = BlobResourceContents(uri="file:///desk/how%20to.txt", blob=b64encode(b"with a pen").decode())
     broken = ImageContent(type="image", data="not base64", mime_type="image/png")
     return [TextContent(type="text", text="drawn"), picture, EmbeddedResource(type="resource", resource=steps), broken]
 
