@@ -24,6 +24,7 @@ KeepsaidError
 │   ├── StoreUnpaired       one of the two stores is missing, empty, exchanged or of another home
 │   ├── LogLost             the write-ahead log is gone, and commits with it
 │   └── SchemaTooNew        a newer keepsaid wrote it
+├── NotAllowed              the caller's key does not open this
 ├── MessageDamaged          a stored message is not what was stored
 ├── LeaseLost               another owner has the batch now
 ├── ToolError               a tool refused; the model gets it
@@ -108,6 +109,14 @@ class KeyConflict(InputError):
     code = "KS-INP-CONFLICT"
     safe = "The first message is kept as it was; the second was not stored."
     hint = "send it again under a new id"
+
+
+class NotAllowed(KeepsaidError):
+    """The caller's key does not open this."""
+
+    code = "KS-SCOPE"
+    safe = "Nothing was changed."
+    hint = "keepsaid config show keys"
 
 
 class Forged(InputError):

@@ -45,6 +45,10 @@ class TestTurnFile(suite.TurnFileContract):
     """What turns make and send."""
 
 
+class TestRecordedTalk(suite.RecordedTalkContract):
+    """What was said to another agent."""
+
+
 class TestLateEdit(suite.LateEditContract):
     """What was settled before it was edited."""
 

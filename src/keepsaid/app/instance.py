@@ -16,10 +16,9 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.connection import FileWatch
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds
 from keepsaid.app import agent, channels, extending, files, memory, models, redaction, services
-from keepsaid.app.backups import backups_of
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.services import Services, forgetter_of
-from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, host_status, in_use, recollection, write_lines
+from keepsaid.app.stores import PATIENT_MS, folders_of, in_use, recollection, write_lines
 from keepsaid.app.work import ScheduleRunner, TaskRunners, TaskRunnersDeps
 from keepsaid.app.worker_tools import RuleTools
 from keepsaid.config import Config, Home
@@ -36,19 +35,15 @@ from keepsaid.memory.summaries import COPIED_MAX
 from keepsaid.pipeline.admission import Admission
 from keepsaid.pipeline.feedback import ReactionFeedback
 from keepsaid.pipeline.fetching import FetchDeps, FileFetcher
-from keepsaid.pipeline.intake import DiskSpaceGuard, IntakeLimits, MessageIntake
+from keepsaid.pipeline.intake import DiskSpaceGuard, IntakeLimits, MessageIntake, TalkIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
 from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED, HomeReports
 from keepsaid.ports import channel, memory_store, store
 from keepsaid.ports.model import Loadable, Model, Tool, at_once
 from keepsaid.ports.runtime import Clock, Hint, Ids, Lock, Offload, Peers, Space, StopToken, inline
-from keepsaid.services import forgetting, pairing, people, reading, status, tasks
-from keepsaid.services.batches import BatchService
-from keepsaid.services.conversations import ConversationService
-from keepsaid.services.entities import EntityService
-from keepsaid.services.inbox import AskService, InboxService, ProgressHub
-from keepsaid.services.memories import MemoryService, RememberedService, SearchService
+from keepsaid.services import reading
+from keepsaid.services.inbox import ProgressHub
 from keepsaid.values import frozen
 
 _SPACE_MS = 2_000
@@ -181,25 +176,7 @@ class Instance:
     @cached_property
     def services(self) -> Services:
         """What people and programs may ask beside talking."""
-        operations, memories, clock = self.operations, self.memories, self.clock
-        inbox = InboxService(operations, clock, self.flow.hints)
-        backups, look = partial(backups_of, self.home, self.config), partial(host_status, self.home, self.config)
-        remembered = RememberedService(memories, lambda name: self.recorder.catch_up(conversation=name))
-        return Services(
-            AskService(operations, self.hub, self.receive, inbox, remembered.add_to),
-            ConversationService(operations, self.hub, inbox.mark_seen),
-            inbox,
-            MemoryService(memories, operations, clock, self.redactor),
-            SearchService(memories, self.search, archive_of(memories, clock), clock),
-            people.PeopleService(memories, operations.pairings, self.config, clock),
-            pairing.PairingService(operations, self.config, clock),
-            EntityService(memories),
-            forgetting.ForgettingService(self.forgetter, memories, backups, lambda: self.running, self.forgetting),
-            tasks.TaskService(operations, clock, self.ids, self.working),
-            self.scheduling.service,
-            status.StatusService(operations, memories, clock, self.config.buffer, look),
-            BatchService(operations, self.flow, self.leases, self.attempt, clock),
-        )
+        return services.services_of(self)
 
     async def _describe_status(self) -> str:
         found = await self.services.status.read()
@@ -260,6 +237,13 @@ class Instance:
         await admission.send_code(inbound, received)
         await feedback.record(inbound, received)
         return self._early.expect(inbound, received)
+
+    async def record(self, said: Sequence[message.Inbound]) -> tuple[commits.Received, ...]:
+        """Keep what was said and answered elsewhere, messages of one lane. Raises InputError or StoreError."""
+        if self.failure is not None:
+            raise copy(self.failure)
+        inactive_ms = self.config.sessions.terms().inactive_ms
+        return await TalkIntake(self._door[1], self.owner, self.flow.hints, inactive_ms).record(said)
 
     @property
     def failure(self) -> StoreBroken | None:

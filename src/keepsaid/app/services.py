@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from keepsaid.adapters.system.files import HistoryFile
+from keepsaid.app.backups import backups_of
+from keepsaid.app.stores import archive_of, host_status
 from keepsaid.config import Home
 from keepsaid.domain import commits, event
 from keepsaid.domain.prompt import Json
@@ -17,12 +20,14 @@ from keepsaid.events.dispatcher import NewsPublisher, wait_for
 from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store import MemoryStore, Store
+from keepsaid.services.assistant import Assistant
 from keepsaid.services.batches import BatchService
+from keepsaid.services.context import ContextService
 from keepsaid.services.conversations import ConversationService
 from keepsaid.services.entities import EntityService
 from keepsaid.services.forgetting import ForgettingService
 from keepsaid.services.inbox import AskService, InboxService
-from keepsaid.services.memories import MemoryService, SearchService
+from keepsaid.services.memories import MemoryService, RememberedService, SearchService
 from keepsaid.services.pairing import PairingService
 from keepsaid.services.people import PeopleService
 from keepsaid.services.schedules import ScheduleService
@@ -30,6 +35,9 @@ from keepsaid.services.status import StatusService
 from keepsaid.services.tasks import TaskService
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
+
+if TYPE_CHECKING:
+    from keepsaid.app.instance import Instance
 
 
 def forgetter_of(
@@ -56,6 +64,36 @@ class Services:
     schedules: ScheduleService
     status: StatusService
     batches: BatchService
+    assistant: Assistant
+
+
+def services_of(here: Instance) -> Services:
+    """The services of an instance; while it is not started, they take commands alone."""
+    operations, memories, clock, config = here.operations, here.memories, here.clock, here.config
+    inbox = InboxService(operations, clock, here.flow.hints)
+    backups, look = partial(backups_of, here.home, config), partial(host_status, here.home, config)
+    remembered = RememberedService(memories, lambda name: here.recorder.catch_up(conversation=name))
+    changes = MemoryService(memories, operations, clock, here.redactor)
+    search = SearchService(memories, here.search, archive_of(memories, clock), clock)
+    forgetting = ForgettingService(here.forgetter, memories, backups, lambda: here.running, here.forgetting)
+    agent = here.flow.answering
+    context = ContextService(operations, clock, lambda: agent.agent.reminder, lambda: agent.agent.sources.bulletins)
+    return Services(
+        AskService(operations, here.hub, here.receive, inbox, remembered.add_to),
+        ConversationService(operations, here.hub, inbox.mark_seen),
+        inbox,
+        changes,
+        search,
+        PeopleService(memories, operations.pairings, config, clock),
+        PairingService(operations, config, clock),
+        EntityService(memories),
+        forgetting,
+        TaskService(operations, clock, here.ids, here.working),
+        here.scheduling.service,
+        StatusService(operations, memories, clock, config.buffer, look),
+        BatchService(operations, here.flow, here.leases, here.attempt, clock),
+        Assistant((operations, memories), search, (changes, forgetting), context, here.record),
+    )
 
 
 _NEWS_MS = 60_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
 
 from keepsaid.config import conversations, messengers, services
 from keepsaid.config.channels import (
@@ -17,6 +17,7 @@ from keepsaid.config.channels import (
     usual_access,
     with_builtin,
 )
+from keepsaid.config.keys import KeyConfig, KeyName, check_keys
 from keepsaid.config.section import ConfigSection
 from keepsaid.domain import batch, message, retention, route
 from keepsaid.domain.memory import PinnedOrder
@@ -227,6 +228,7 @@ class Config(BaseModel):
     channels: Annotated[dict[str, ChannelConfig], BeforeValidator(with_builtin)] = Field(
         default_factory=dict, validate_default=True
     )
+    keys: dict[KeyName, KeyConfig] = Field(default_factory=dict)
     lanes: LanesConfig = LanesConfig()
     context: conversations.ContextConfig = conversations.ContextConfig()
     sessions: conversations.SessionsConfig = conversations.SessionsConfig()
@@ -255,6 +257,12 @@ class Config(BaseModel):
     nostr: messengers.NostrConfig = messengers.NostrConfig()
     matrix: messengers.MatrixConfig = messengers.MatrixConfig()
     email: messengers.EmailConfig = messengers.EmailConfig()
+
+    @field_validator("keys")
+    @classmethod
+    def validate_keys(cls, keys: dict[str, KeyConfig], info: ValidationInfo) -> dict[str, KeyConfig]:
+        """Refuse keys between which it is unclear who calls, and one of a channel that does not exist."""
+        return check_keys(keys, info.data.get("channels", {}))
 
     @property
     def accounts(self) -> frozenset[str]:

@@ -264,6 +264,12 @@ LOOP = "loop"
 REACTION = "reaction"
 """The event of an emoji that somebody gave a message: no turn follows, unless a rule asks for one."""
 
+RECORDED = "recorded"
+"""The event of what somebody said to another agent, which answers it: it is kept as said, and not answered."""
+
+ANSWERED = "answered"
+"""The event of what another agent answered in a conversation of its own: it is kept as the agent's word."""
+
 FORWARDED = "forwarded"
 """The first word of the line above a text that its sender forwards: `[forwarded: from Bob]`."""
 

@@ -13,7 +13,7 @@ from keepsaid.domain import command, effects, ids, learning, memory, redaction, 
 from keepsaid.domain.attributes import value_name
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.learning import LearnResult
-from keepsaid.domain.message import Lane, StoredMessage, Trust
+from keepsaid.domain.message import ANSWERED, Lane, StoredMessage, Trust
 from keepsaid.domain.task import ResultsKept, Task, TaskWork
 from keepsaid.memory.stating import StatedFacts
 from keepsaid.ports import memory_store, runtime, store_views
@@ -221,6 +221,8 @@ def episodes(work: views.EpisodeWork) -> list[memory.NewMemory]:
 
 def _message_episode(message: StoredMessage) -> memory.NewMemory:
     origin = message.inbound.origin
+    who = origin.name or origin.sender, memory.person_of(origin)
+    speaker, speaker_id = (memory.ASSISTANT, "") if message.inbound.content.event == ANSWERED else who
     return memory.NewMemory(
         key=f"message:{message.id}",
         kind=memory.Kind.EPISODE,
@@ -228,8 +230,8 @@ def _message_episode(message: StoredMessage) -> memory.NewMemory:
         scope=memory.episode_scope(origin, message.lane),
         trust=visibility.trust_of_words(origin.trust, message.text),
         lane=message.lane,
-        speaker=origin.name or origin.sender,
-        speaker_id=memory.person_of(origin),
+        speaker=speaker,
+        speaker_id=speaker_id,
         chat_of=memory.chat_of((origin,)),
         said_at=message.received_at,
         sources=(memory.Source("message", str(message.id)),),

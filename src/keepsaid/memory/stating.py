@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from keepsaid.domain.learning import STATED_MAX, stated_key
 from keepsaid.domain.memory import IMPORTANCE, NewMemory, person_scope
-from keepsaid.domain.message import SYSTEM, StoredMessage, Trust
+from keepsaid.domain.message import RECORDED, SYSTEM, StoredMessage, Trust
 from keepsaid.domain.statements import CONFIDENCE, asks_to_remember, extract_statements
 from keepsaid.ports.memory_store import Learning
 from keepsaid.ports.runtime import read_sentences
@@ -44,7 +44,9 @@ class StatedFacts:
 
 def _stated(message: StoredMessage, episode: NewMemory) -> Iterator[NewMemory]:
     origin = message.inbound.origin
-    if episode.trust is Trust.EXTERNAL or origin.sender == SYSTEM or message.inbound.content.event:
+    if episode.trust is Trust.EXTERNAL or origin.sender == SYSTEM:
+        return
+    if message.inbound.content.event not in ("", RECORDED):
         return
     text = _beginning(episode.text)
     facts = [one for one in extract_statements(text) if one.is_immediate]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from difflib import get_close_matches
 from functools import partial
@@ -12,6 +12,7 @@ from functools import partial
 from keepsaid.domain import batch, commits, message, process
 from keepsaid.domain.attachment import attachments_of
 from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Origin, ProviderMarks
+from keepsaid.domain.recorded_talk import RecordTalk
 from keepsaid.errors import DiskReserve, InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.ports import runtime, store_views
 from keepsaid.text.normal import normalise
@@ -186,6 +187,22 @@ class MessageIntake:
         external id was used with other content, DiskReserve when too little disk is free, and StoreError
         when the disk refuses.
         """
+        arrival, window = await self.arrival(inbound)
+        inbound = arrival.inbound
+        if inbound.conversation_name:
+            await self._name_conversation(inbound, arrival.at)
+        clock_back_ms = max(0, self.clock.due_ms() - arrival.at)
+        received = await self.operations.apply(commits.Receive(arrival, window, self.lanes, clock_back_ms))
+        if received.intake is commits.IntakeResult.CONFLICT:
+            key = inbound.marks.external_id
+            raise KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")
+        return received
+
+    async def arrival(self, inbound: Inbound) -> tuple[commits.Arrival, batch.Window]:
+        """A message that is fit to store, with its hashes, and the window of its channel; nothing is stored.
+
+        Raises UnknownChannel, TooLarge or another InputError, and DiskReserve when too little disk is free.
+        """
         whole = _whole(inbound)
         if not _is_fit(whole) or len(whole) > self.limits.name_chars_max:  # else nothing in it is too long
             inbound = await self._storable(inbound, whole)
@@ -198,15 +215,7 @@ class MessageIntake:
         content, body = await asyncio.to_thread(hashes) if is_large else hashes()
         now = self.clock.now_ms()
         body_key = BodyKey(body, now + same_body_ms) if body else None
-        arrival = commits.Arrival(self.ids.next(), inbound, now, inbound.key_hash, content, body_key)
-        if inbound.conversation_name:
-            await self._name_conversation(inbound, now)
-        clock_back_ms = max(0, self.clock.due_ms() - now)
-        received = await self.operations.apply(commits.Receive(arrival, window, self.lanes, clock_back_ms))
-        if received.intake is commits.IntakeResult.CONFLICT:
-            key = inbound.marks.external_id
-            raise KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")
-        return received
+        return commits.Arrival(self.ids.next(), inbound, now, inbound.key_hash, content, body_key), window
 
     async def _name_conversation(self, inbound: Inbound, now: int) -> None:
         """Keep the title of the conversation, if it is another than the one that is kept."""
@@ -246,3 +255,32 @@ class MessageIntake:
                 raise InputError(f"no name or id may have more than {limits.name_chars_max} characters")
         limits.check_index(inbound)
         return window
+
+
+@frozen
+class TalkIntake:
+    """The way in for what another agent and its people said; `owner` is this process."""
+
+    intake: MessageIntake
+    owner: str
+    hints: runtime.Wakeups
+    inactive_ms: int
+
+    async def record(self, said: Sequence[Inbound]) -> tuple[commits.Received, ...]:
+        """Keep messages of one lane, in order, in one commit; returns a receipt for each.
+
+        Raises InputError with nothing stored, StoreError, and KeyConflict where one's external id was used with other
+        content: the others are stored then.
+        """
+        arrivals = [(await self.intake.arrival(one))[0] for one in said]
+        clock, ids = self.intake.clock, self.intake.ids
+        at, steady = clock.now_ms(), clock.steady_ms()
+        runtime.point("record.before")
+        commit = RecordTalk(tuple(arrivals), ids.next(), ids.next(), self.owner, at, steady, self.inactive_ms)
+        received = await self.intake.operations.apply(commit)
+        self.hints.record.set()
+        for inbound, one in zip(said, received, strict=True):
+            if one.intake is commits.IntakeResult.CONFLICT:
+                what = f"the key of message {one.number or ''} was used before in {inbound.origin.conversation!r}"
+                raise KeyConflict(f"{what} for other words", safe="What is new of the others is recorded.")
+        return received

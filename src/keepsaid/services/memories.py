@@ -11,14 +11,14 @@ from keepsaid.domain import commits, learning, memory, message, receipt, redacti
 from keepsaid.domain.ids import moment, read, show
 from keepsaid.domain.revision import RevisionRefusal
 from keepsaid.domain.statements import extract_statements, with_slot
-from keepsaid.errors import InputError, StoreError
+from keepsaid.errors import InputError, KeyConflict, StoreError
 from keepsaid.memory.recall.ranking import TEXT
 from keepsaid.memory.recall.recollection import narrowed
 from keepsaid.ports import memory_store, store
 from keepsaid.ports.runtime import Clock, Redactor, masked_texts, read_sentences
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.languages import content_roots, indexed_terms, query_terms
-from keepsaid.text.normal import digest, normalise
+from keepsaid.text.normal import cut, digest, normalise
 from keepsaid.text.time_spans import times_in
 from keepsaid.text.topics import only_asks
 from keepsaid.text.words import root, said_words, spelled
@@ -37,8 +37,27 @@ def kind_in(
     return memory.Kind(name)
 
 
-def note(text: str, kind: str, now_ms: int) -> memory.NewMemory:
-    """The owner's own memory: readable in the owner's direct chats. The same text twice is one memory.
+@frozen
+class MemoryAuthor:
+    """Whose word a memory is: who may read it, how far it is trusted, and who said it, by name and as a person."""
+
+    scope: str
+    trust: message.Trust
+    name: str
+    person: str
+
+    def key_of(self, *parts: str) -> str:
+        """The key of a memory that this author wrote: no other author's is called the same."""
+        own = () if self.person == memory.OWNER else (self.scope,)
+        return digest(*own, *parts).hex()
+
+
+OWNER_AUTHOR = MemoryAuthor(memory.person_scope(memory.OWNER), message.Trust.OWNER, memory.OWNER, memory.OWNER)
+"""The owner, in words that are readable in the owner's direct chats."""
+
+
+def note(text: str, kind: str, now_ms: int, author: MemoryAuthor = OWNER_AUTHOR, named: str = "") -> memory.NewMemory:
+    """An author's own memory. The same text twice is one memory, and so is what is `named` the same.
 
     Raises InputError when the text is empty or too long, or the kind is none a person can add.
     """
@@ -47,27 +66,33 @@ def note(text: str, kind: str, now_ms: int) -> memory.NewMemory:
     if len(said) > _CHARS_MAX:
         what = f"a memory may have {_CHARS_MAX:,} characters; this has {len(said):,}"
         raise InputError(what, hint="keepsaid memory add --help")
-    one, key = kind_in(kind, memory.IMPORTANCE, "keepsaid memory add --help"), f"note:{digest(kind, said).hex()}"
-    weight, sources = memory.IMPORTANCE[one], (memory.Source("note", key),)
-    return replace(_word(key, one, said, now_ms), importance=weight, sources=sources)
+    one = kind_in(kind, memory.IMPORTANCE, "keepsaid memory add --help")
+    key = f"note:{author.key_of('named', named) if named else author.key_of(kind, said)}"
+    weight, sources = memory.IMPORTANCE[one], (memory.Source("note", _named(key, said) if named else key),)
+    return replace(_word(key, one, said, now_ms, author), importance=weight, sources=sources)
 
 
-def _word(key: str, kind: memory.Kind, said: str, now_ms: int) -> memory.NewMemory:
-    """The owner's words, readable in the owner's direct chats."""
-    owner, heard = memory.OWNER, (memory.person_scope(memory.OWNER), message.Trust.OWNER)
-    return memory.NewMemory(key, kind, said, *heard, speaker=owner, said_at=now_ms, speaker_id=owner, asked=True)
+def _named(key: str, said: str) -> str:
+    """The source of a memory under a key that its author gave: it shows whether the same was said under that key."""
+    return f"{key}:{digest(said).hex()}"
+
+
+def _word(key: str, kind: memory.Kind, said: str, now_ms: int, author: MemoryAuthor) -> memory.NewMemory:
+    new = memory.NewMemory(key, kind, said, author.scope, author.trust, speaker=author.name, said_at=now_ms)
+    return replace(new, speaker_id=author.person, asked=True)
 
 
 @frozen
 class AddedMemory:
     """A memory that was added: its id, 0 when it was forgotten before; secrets left out, by kind.
 
-    `lifted` says that it had been forgotten and may be remembered again.
+    `lifted` says that it had been forgotten and may be remembered again; one that is not `is_new` was there before.
     """
 
     id: int
     redacted: Mapping[str, int]
     lifted: bool
+    is_new: bool = True
 
 
 class MemoryService:
@@ -79,19 +104,27 @@ class MemoryService:
         self._clock = clock
         self._redactor = redactor
 
-    async def add(self, text: str, kind: str) -> AddedMemory:
-        """Remember what the owner says, without the secrets in it. Raises InputError and StoreError."""
-        new = note(text, kind, self._clock.now_ms())
+    async def add(self, text: str, kind: str, author: MemoryAuthor = OWNER_AUTHOR, named: str = "") -> AddedMemory:
+        """Remember what an author says, without the secrets in it; `named` names it for who adds it again.
+
+        Raises InputError, KeyConflict where it named another text before, and StoreError.
+        """
+        new = note(text, kind, self._clock.now_ms(), author, named)
         [plain] = await masked_texts(self._redactor, [new.text])
         lifted = await self._memories.echoes.in_memory(new)
         new = replace(with_slot(replace(new, text=plain.text)), text=new.text)
         number = await self._stored(new)
-        while (there := await self._memories.get(OWNER_HEARS, number)) is not None and there.state != "active":
+        there = await self._memories.get(OWNER_HEARS, number)
+        while there is not None and there.state != "active" and not named:
             # the same was said before and holds no more: said again after what replaced it, it holds from now on
             key = f"{new.key}:{there.superseded_by or 0:x}"
             new = replace(new, key=key, sources=(memory.Source("note", key),))
             number = await self._stored(new)
-        return AddedMemory(number, redaction.counted_kinds(plain.marks), lifted)
+            there = await self._memories.get(OWNER_HEARS, number)
+        is_new = there is None or there.recorded_at >= new.said_at
+        if named and there is not None and new.sources[0] not in there.new.sources:
+            raise KeyConflict(f"the key {cut(named, 80)!r} was used before for another text")
+        return AddedMemory(number, redaction.counted_kinds(plain.marks), lifted, is_new=is_new)
 
     async def _stored(self, new: memory.NewMemory) -> int:
         """Store a memory, in its slot if it has one; returns its id."""
@@ -101,8 +134,10 @@ class MemoryService:
         [number] = await self._memories.keep([new], new.said_at)
         return number
 
-    async def edit(self, memory_id: int, text: str, value: str) -> learning.LearnResult:
-        """Put a memory right, as its owner; what it said before is kept as past.
+    async def edit(
+        self, memory_id: int, text: str, value: str, author: MemoryAuthor = OWNER_AUTHOR
+    ) -> learning.LearnResult:
+        """Put a memory right, by the word of an author who may; what it said before is kept as past.
 
         `value` is what its slot is from now on, where it has one; without, the text is. Raises InputError when it
         cannot be done.
@@ -114,7 +149,7 @@ class MemoryService:
             raise InputError(f"a memory needs a text of at most {learning.BYTES_MAX:,} bytes", safe=_SAFE)
         key = f"edit:{digest(str(memory_id), said, value, str(now)).hex()}"
         sources = (memory.Source("person", key),)
-        word = replace(_word(key, memory.Kind.FACT, said, now), value=normalise(value).strip(), sources=sources)
+        word = replace(_word(key, memory.Kind.FACT, said, now, author), value=normalise(value).strip(), sources=sources)
         done = await self._memories.revisions.correct(memory_id, word, now)
         if done.how is learning.LearnOutcome.REFUSED:
             name = show("memory", memory_id)
@@ -312,14 +347,14 @@ class SearchService:
         """Memories, newest first; of all kinds when none is named."""
         return await self._memories.find(OWNER_HEARS, kinds, max(0, min(limit, FOUND_MAX)))
 
-    async def get(self, name: str) -> memory.Memory:
-        """One memory by its id as people see it; raises InputError when there is none."""
+    async def get(self, name: str, listener: memory.Listener = OWNER_HEARS) -> memory.Memory:
+        """One memory by its id as people see it; raises InputError when there is none that is readable."""
         number = read("memory", name)
-        found = None if number is None else await self._memories.get(OWNER_HEARS, number)
+        found = None if number is None else await self._memories.get(listener, number)
         if found is None:
             raise InputError(f"there is no memory {name}", safe=_SAFE, hint="keepsaid memory ls")
         return found
 
-    async def history(self, name: str) -> Sequence[memory.Memory]:
+    async def history(self, name: str, listener: memory.Listener = OWNER_HEARS) -> Sequence[memory.Memory]:
         """What was known when of the same, in the order in which it began to hold. Raises InputError."""
-        return await self._memories.revisions.history(OWNER_HEARS, (await self.get(name)).id)
+        return await self._memories.revisions.history(listener, (await self.get(name, listener)).id)

@@ -42,6 +42,7 @@ from keepsaid_testkit.contracts.pairing import PairingContract
 from keepsaid_testkit.contracts.processes import ProcessesContract
 from keepsaid_testkit.contracts.pruning import BacklogContract, PrunedContract, PruningContract
 from keepsaid_testkit.contracts.receipts import FeedbackContract, UseContract
+from keepsaid_testkit.contracts.recorded_talk import RecordedTalkContract
 from keepsaid_testkit.contracts.relay import RelayContract
 from keepsaid_testkit.contracts.reminders import RemindersContract
 from keepsaid_testkit.contracts.reply_parts import ReplyPartsContract
@@ -145,9 +146,10 @@ TASKS: tuple[type, ...] = (
     CursorContract,
     FileContract,
     TurnFileContract,
+    RecordedTalkContract,
     LateEditContract,
 )
-"""Those of tasks, of who may talk, of how far channels were read, of files, and of late edits."""
+"""Those of tasks, of who may talk, of how far channels were read, of files, of recorded talk, and of late edits."""
 
 SCHEDULES: tuple[type, ...] = (ScheduleContract, RunContract, OutputContract)
 """Those of schedules."""
@@ -208,6 +210,7 @@ __all__ = [
     "PruningContract",
     "PullingContract",
     "ReachContract",
+    "RecordedTalkContract",
     "RelayContract",
     "RemindersContract",
     "ReplyLaneContract",

@@ -73,6 +73,12 @@ def _order(commit: commits.ClaimBatches, row: Row) -> tuple[int, int, int]:
     return commit.ageing.counts_as(priority, commit.at - first_at), first_at, batch_id
 
 
+def lease_one(db: SqlSession, commit: commits.ClaimBatches, batch_id: int) -> Lease:
+    """Lease a batch that this transaction queued, and that nobody else can have seen."""
+    [lease] = _leased(db, [(commit, batch_id, commit.turn_ids[0])])
+    return lease
+
+
 def _leased(db: SqlSession, taken: Sequence[_Taking], *, alone: bool = False) -> tuple[Lease, ...]:
     """Lease batches in a few statements, whatever their number."""
     if not taken:

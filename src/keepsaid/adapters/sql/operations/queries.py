@@ -13,6 +13,7 @@ from keepsaid.adapters.sql.operations import (
     outbox,
     pairing,
     pruning,
+    recorded_talk,
     reply_parts,
     routing,
     tasks,
@@ -45,6 +46,7 @@ from keepsaid.domain import (
 )
 from keepsaid.domain import pairing as people
 from keepsaid.domain import reply_parts as parts
+from keepsaid.domain.recorded_talk import RecordTalk
 from keepsaid.ports.runtime import Hint
 
 _COMMITS: Mapping[type, ApplyOne] = {
@@ -151,6 +153,7 @@ def buffer_commits(db: SqlSession, keyring: TombstoneKeyring) -> CommitTable:
             forgetting.ScrubForgotten: requests.scrub,
             forgetting.MoveForgetting: requests.move_on,
             forgetting.DropUndo: requests.drop_undo,
+            RecordTalk: recorded_talk.recorder(intake, dispatch),
         },
         {commits.Receive: intake.receive, commits.Dispatch: dispatch, commits.ClaimBatches: leases.claim},
         (lambda db, finish: intake.fold(db, 1) if finish else intake.fold(db),),

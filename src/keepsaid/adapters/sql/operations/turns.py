@@ -11,7 +11,7 @@ from keepsaid.adapters.sql.operations import journal, modes, outbox, routing, ro
 from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, post_each, scalar, write_rows
 from keepsaid.domain import commits, effects, event, personality, process, receipt, trust, turn
 from keepsaid.domain.context import Block, Reminders
-from keepsaid.domain.message import Lane, conversation_note
+from keepsaid.domain.message import ANSWERED, Lane, conversation_note
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.states import move
 from keepsaid.text.tokens import Calibration
@@ -242,12 +242,12 @@ def _keep_records(db: SqlSession, commit: commits.TurnCommit, lane_id: int, *, i
     commands = {one.message_id for one in commit.outcome.executed}
     attached = dict(commit.outcome.attached)
     records: list[tuple[Record, str, int]] = [
-        (Record(Role.USER, text, speaker=speaker, attached=attached.get(message_id, "")), f"message:{message_id}", at)
-        for message_id, speaker, text, at, *_ in said
+        (_record(what, speaker, text, attached.get(message_id, "")), f"message:{message_id}", at)
+        for message_id, speaker, text, at, what, *_ in said
         if message_id not in commands
     ]
     records += [(record, record.ref, commit.at) for record in commit.outcome.records]
-    if records and records[-1][0].role is Role.ASSISTANT:
+    if commit.outcome.records and records[-1][0].role is Role.ASSISTANT:
         records[-1] = (records[-1][0], f"reply:{commit.turn_id}", commit.at)
     if commands and not records:
         return
@@ -266,11 +266,18 @@ def _keep_records(db: SqlSession, commit: commits.TurnCommit, lane_id: int, *, i
     sessions.mark_if_many(db, lane_id, session, (start + len(records), commit.at))
 
 
+def _record(what: str, speaker: str, text: str, attached: str) -> Record:
+    """The record of a message: what another agent answered is the agent's word."""
+    if what == ANSWERED:
+        return Record(Role.ASSISTANT, text, attached=attached)
+    return Record(Role.USER, text, speaker=speaker, attached=attached)
+
+
 def _origins(
     db: SqlSession, said: Sequence[Row], records: Sequence[tuple[Record, str, int]]
 ) -> dict[str, tuple[object, ...]]:
     """Who said the messages that records show: of those that joined the turn they are read."""
-    origins: dict[str, tuple[object, ...]] = {f"message:{row[0]}": tuple(row[4:]) for row in said}
+    origins: dict[str, tuple[object, ...]] = {f"message:{row[0]}": tuple(row[5:]) for row in said}
     joined = [ref for one, ref, _ in records if one.role is Role.USER and ref.startswith("message:")]
     if missing := [int(ref.removeprefix("message:")) for ref in joined if ref not in origins]:
         found = every(db, TURNS["origins"], (db.numbers(missing),))

@@ -28,7 +28,7 @@ SELECT lane_id, state, first, last FROM batch WHERE id = ?
 
 -- name: speakers
 WITH RECURSIVE /*part of_batch*/
-SELECT message.id, iif(sender_name = '', sender, sender_name), text, received_at, sender, trust, direct
+SELECT message.id, iif(sender_name = '', sender, sender_name), text, received_at, event, sender, trust, direct
 FROM walk JOIN message ON message.id = walk.id ORDER BY message.number
 
 -- name: origins

@@ -1,0 +1,64 @@
+"""Settings of keys: agents and programs that are let in over HTTP and MCP, each as one sender."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated
+
+from pydantic import SecretStr, StringConstraints, field_validator
+
+from keepsaid.config.section import ConfigSection
+from keepsaid.domain.message import Trust
+from keepsaid.domain.principal import Principal, Scope
+
+KeyName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
+"""The name of a key: it is the account of the conversations that the key opens."""
+
+_CHARS_MIN = 32
+_RESERVED = "default"
+
+
+class KeyConfig(ConfigSection):
+    """One key. Who holds it speaks and reads as one sender, in conversations that no other key can name."""
+
+    token: SecretStr
+    """Bearer token: at least 32 ASCII characters without spaces, such as `openssl rand -hex 32` prints."""
+    sender: str = ""
+    """Who speaks with it; by default the name of the key."""
+    channel: str = "library"
+    """The channel that its messages come by, with the rules of that channel."""
+    scopes: tuple[Scope, ...] = (Scope.TALK, Scope.READ, Scope.WRITE)
+    """talk: send messages and read their answers; read: memory, context and transcripts; write: record talk, save,
+    correct and forget; operate: lease batches of all conversations and answer them."""
+    owner: bool = False
+    """Whether its sender is you: it reads and changes what you may in direct chats."""
+    direct: bool = True
+    """Whether its sender and an agent are alone in its conversations. Where others read along, set false: then only
+    what was said in a conversation is read there."""
+
+    @field_validator("token")
+    @classmethod
+    def validate_token(cls, token: SecretStr) -> SecretStr:
+        """Refuse a token that could be guessed."""
+        given = token.get_secret_value()
+        if len(given) < _CHARS_MIN or not (given.isascii() and given.isprintable()) or " " in given:
+            raise ValueError(f"it needs at least {_CHARS_MIN} ASCII characters, without spaces")
+        return token
+
+    def principal(self, name: str) -> Principal:
+        """Who calls with this key."""
+        trust = Trust.OWNER if self.owner else Trust.KNOWN
+        return Principal(name, self.channel, self.sender or name, frozenset(self.scopes), trust, self.direct)
+
+
+def check_keys(keys: dict[str, KeyConfig], channels: Collection[str]) -> dict[str, KeyConfig]:
+    """Refuse two keys with one token, a key called `default`, and one of a channel that does not exist."""
+    tokens = [one.token.get_secret_value() for one in keys.values()]
+    if len(set(tokens)) < len(tokens):
+        raise ValueError("two keys have the same token: who calls would be unclear")
+    if _RESERVED in keys:
+        raise ValueError(f"no key may be called {_RESERVED}: that is the account of programs without one")
+    for name, one in keys.items():
+        if channels and one.channel not in channels:
+            raise ValueError(f"keys.{name}.channel: there is no channel {one.channel!r}")
+    return keys

@@ -1,0 +1,85 @@
+"""Principals: who calls from outside, in whose name, in which conversations, and what they may do (spec: doors)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+
+from keepsaid.domain.memory import OWNER, Listener, conversation_scope, episode_scope, person_of, person_scope
+from keepsaid.domain.message import Lane, Origin, Trust, lane_key
+from keepsaid.values import frozen
+
+
+class Scope(StrEnum):
+    """What a key opens."""
+
+    TALK = "talk"
+    """Messages in, and their answers out."""
+    READ = "read"
+    """Memory, context and transcripts, within what its sender may read."""
+    WRITE = "write"
+    """Record talk; save, correct and forget memories of its sender."""
+    OPERATE = "operate"
+    """Lease batches of all conversations and answer them."""
+
+
+@frozen
+class Principal:
+    """A caller: one sender, in conversations that nobody else can name.
+
+    `name` is that of its key, and the account of its conversations: another key's conversation of the same name is
+    another conversation. With `direct`, only its sender and an agent are in them, so that what the sender may read is
+    read. `everything` is the operator, who reads as the owner does.
+    """
+
+    name: str
+    channel: str
+    sender: str
+    scopes: frozenset[Scope] = frozenset()
+    trust: Trust = Trust.KNOWN
+    direct: bool = True
+    everything: bool = False
+
+    def may(self, scope: Scope) -> bool:
+        """Whether it may do what a scope opens."""
+        return self.everything or scope in self.scopes
+
+    def origin(self, conversation: str) -> Origin:
+        """Where it says something in one of its conversations."""
+        return Origin(self.channel, self.name, conversation, self.sender, direct=self.direct, trust=self.trust)
+
+    def lane(self, conversation: str) -> Lane:
+        """The root lane of one of its conversations."""
+        return Lane(self.channel, self.name, conversation, lane_key(conversation))
+
+    def owns(self, lane: Lane) -> bool:
+        """Whether a lane is one of its conversations."""
+        return self.everything or (lane.channel, lane.account) == (self.channel, self.name)
+
+    @property
+    def person(self) -> str:
+        """Whom memory knows it as: the owner, or its channel, account and sender."""
+        return person_of(self.origin(""))
+
+    def listener(self, conversation: str = "") -> Listener:
+        """Who hears what it reads, in a conversation or in none."""
+        lane = self.lane(conversation) if conversation else None
+        if self.everything:
+            return Listener(lane, OWNER, direct=True, everything=True, cross=True, asked=True)
+        return Listener(lane, self.person if self.direct else "", self.direct, asked=True)
+
+    def scope(self, conversation: str = "") -> str:
+        """The scope of what it saves: its sender's own; where others listen, the conversation's."""
+        if self.everything:
+            return person_scope(OWNER)
+        return episode_scope(self.origin(conversation), self.lane(conversation))
+
+    def commands(self, scope: str, conversations: Collection[str] = ()) -> bool:
+        """Whether what has a scope is its own to change: its sender's, or that of named conversations of its own."""
+        own = {person_scope(self.person)} if self.direct else set[str]()
+        return self.everything or scope in own | {conversation_scope(self.lane(one)) for one in conversations}
+
+
+def operator(channel: str, account: str = "default") -> Principal:
+    """The owner's own programs: who may run commands on this machine, or carries the operator's token."""
+    return Principal(account, channel, OWNER, frozenset(Scope), Trust.OWNER, everything=True)

@@ -1,0 +1,213 @@
+"""What agents and programs outside may ask: recall, context, records and changes, each within what its caller may.
+
+The library, HTTP and MCP are faces of this one service (spec: doors). Whoever calls is a principal, and every read of
+memory goes by the listener of that principal: no face can widen it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from keepsaid.domain import views
+from keepsaid.domain.commits import Received
+from keepsaid.domain.context import TranscriptSpan
+from keepsaid.domain.ids import read
+from keepsaid.domain.learning import LEARNABLE, LearnResult
+from keepsaid.domain.memory import Memory, Recalled
+from keepsaid.domain.message import ANSWERED, RECORDED, Content, Inbound, Lane, ProviderMarks, Trust
+from keepsaid.domain.principal import Principal, Scope
+from keepsaid.domain.recorded_talk import RECORDED_MAX, recorded_key
+from keepsaid.errors import InputError, NotAllowed
+from keepsaid.ports.store import MemoryStore, Store
+from keepsaid.services.context import BuiltContext, ContextService
+from keepsaid.services.forgetting import ForgetPreview, ForgetReceipt, ForgetRequest, ForgettingService
+from keepsaid.services.memories import AddedMemory, MemoryAuthor, MemoryService, SearchRequest, SearchService
+from keepsaid.text.normal import digest
+from keepsaid.values import frozen
+
+_SAFE = "Nothing was changed."
+IDS_MAX, TRANSCRIPT_MAX = 50, 200
+"""Memories that one call names, and records that one call reads."""
+
+
+class Talk(NamedTuple):
+    """One thing that was said: by the sender of the key, or as the agent's answer (`answer`).
+
+    `key` names it in its conversation: recording it again changes nothing. What came from outside, such as the result
+    of a tool, is `external`: it is readable in its own conversation alone. `name` is what the sender is called.
+    """
+
+    text: str
+    answer: bool = False
+    key: str = ""
+    external: bool = False
+    name: str = ""
+
+
+@frozen
+class ForgetCount:
+    """What would be forgotten, and the word that confirms it: it holds for this and nothing else."""
+
+    preview: ForgetPreview
+    confirm: str
+
+
+@frozen
+class MemoryStory:
+    """A memory, what was known of the same before and after, and where it came from: sources with their neighbours."""
+
+    memory: Memory
+    history: Sequence[Memory]
+    sources: Sequence[Memory]
+
+
+Record = Callable[[Sequence[Inbound]], Awaitable[tuple[Received, ...]]]
+"""Stores recorded talk of one lane; returns a receipt for each message."""
+
+
+class Assistant:
+    """Answers principals; every method raises NotAllowed where the key does not open it."""
+
+    def __init__(
+        self,
+        stores: tuple[Store, MemoryStore],
+        search: SearchService,
+        changes: tuple[MemoryService, ForgettingService],
+        context: ContextService,
+        record: Record,
+    ) -> None:
+        self._store, self._memories = stores
+        self._search = search
+        self._changes, self._forgetting = changes
+        self._context = context
+        self._record = record
+
+    async def recall(self, who: Principal, asked: SearchRequest, conversation: str = "") -> Recalled:
+        """The best memories for a query, best first, with the legs that could not answer named."""
+        _allow(who, Scope.READ)
+        return await self._search.search(asked, who.listener(conversation))
+
+    async def get(self, who: Principal, names: Sequence[str], conversation: str = "") -> Sequence[MemoryStory]:
+        """Memories by their ids, whole, each with its history and sources. Raises InputError for one that is none."""
+        _allow(who, Scope.READ)
+        _bound(names, IDS_MAX, "memories")
+        listener, found = who.listener(conversation), list[MemoryStory]()
+        for name in names:
+            one = await self._search.get(name, listener)
+            history = await self._memories.revisions.history(listener, one.id)
+            sources = await self._memories.library.sources(listener, one, 5)
+            found.append(MemoryStory(one, history, sources))
+        return found
+
+    async def context(self, who: Principal, conversation: str, text: str, tokens: int) -> BuiltContext:
+        """What a model should be shown before it answers a text in a conversation. Stores nothing."""
+        _allow(who, Scope.READ)
+        return await self._context.build(who, conversation, text, tokens)
+
+    async def save(
+        self, who: Principal, text: str, kind: str = "fact", *, key: str = "", conversation: str = ""
+    ) -> AddedMemory:
+        """Remember a text as its sender's word. Under a key that was used for another text, raises KeyConflict."""
+        _allow(who, Scope.WRITE)
+        return await self._changes.add(text, kind, _author(who, conversation), key)
+
+    async def correct(
+        self, who: Principal, name: str, text: str, value: str = "", conversation: str = ""
+    ) -> LearnResult:
+        """Put a memory right by its sender's word; what it said before is kept as past. Raises InputError."""
+        _allow(who, Scope.WRITE)
+        found = await self._search.get(name, who.listener(conversation))
+        if found.new.kind not in LEARNABLE:
+            raise InputError(f"{name} is what was said; save what is known now beside it", safe=_SAFE)
+        if found.new.trust is Trust.OWNER and who.trust is not Trust.OWNER:
+            raise NotAllowed(f"only the owner can change {name}")
+        if not who.commands(found.new.scope, [conversation] if conversation else ()):
+            raise NotAllowed(f"{name} belongs to others as well: only the owner can change it")
+        return await self._changes.edit(found.id, text, value, _author(who, conversation))
+
+    async def count(self, who: Principal, names: Sequence[str], conversation: str = "") -> ForgetCount:
+        """What forgetting memories would take, and the word that confirms it. Raises InputError and NotAllowed."""
+        _allow(who, Scope.WRITE)
+        _bound(names, IDS_MAX, "memories")
+        for name in names:
+            found = await self._search.get(name, who.listener(conversation))
+            if not who.commands(found.new.scope, [conversation] if conversation else ()):
+                raise NotAllowed(f"{name} belongs to others as well: only the owner can forget it")
+        preview = await self._forgetting.preview(ForgetRequest(tuple(names)))
+        return ForgetCount(preview, _confirmation(who, names, preview))
+
+    async def forget(self, who: Principal, names: Sequence[str], confirm: str, conversation: str = "") -> ForgetReceipt:
+        """Forget memories, by the word that `count` gave for just these. Raises InputError with nothing forgotten."""
+        counted = await self.count(who, names, conversation)
+        if confirm != counted.confirm:
+            raise InputError("the word that confirms it is another: count first what would be forgotten", safe=_SAFE)
+        return await self._forgetting.forget(ForgetRequest(tuple(names)))
+
+    async def record(self, who: Principal, conversation: str, said: Sequence[Talk]) -> Sequence[Received]:
+        """Keep what was said and answered in a conversation, in order; a receipt for each.
+
+        It is remembered and collected as any other talk, and nobody answers it. Raises InputError with nothing stored.
+        """
+        _allow(who, Scope.WRITE)
+        _bound(said, RECORDED_MAX, "messages")
+        if not conversation.strip():
+            raise InputError("recorded talk needs the name of its conversation", safe="Nothing was recorded.")
+        return await self._record([_inbound(who, conversation, one) for one in said])
+
+    async def explain(self, who: Principal, name: str) -> views.TurnStory:
+        """A turn of its own conversations, with its context and the reasons for each memory. Raises InputError."""
+        _allow(who, Scope.READ)
+        number = read("turn", name)
+        story = None if number is None else await self._store.turn(number)
+        if story is None or not who.owns(story.batch.lane):
+            raise InputError(f"there is no turn {name}", safe=_SAFE)
+        return story
+
+    async def transcript(
+        self, who: Principal, conversation: str, *, after: int = 0, limit: int = TRANSCRIPT_MAX
+    ) -> TranscriptSpan:
+        """What was said in one of its conversations after a position, oldest first: recorded talk, else all other."""
+        _allow(who, Scope.READ)
+        lane, most = recorded_lane(who, conversation), max(1, min(limit, TRANSCRIPT_MAX))
+        if await self._store.line(lane) is None:
+            lane = who.lane(conversation)
+        return await self._store.span(lane, after, most)
+
+
+def recorded_lane(who: Principal, conversation: str) -> Lane:
+    """The lane of the recorded talk of a conversation."""
+    return who.lane(conversation)._replace(key=recorded_key(conversation))
+
+
+def _allow(who: Principal, scope: Scope) -> None:
+    if not who.may(scope):
+        raise NotAllowed(f"the key {who.name} does not open this: it needs the scope {scope}")
+
+
+def _bound(given: Sequence[object], most: int, what: str) -> None:
+    if not 0 < len(given) <= most:
+        raise InputError(f"a call names 1 to {most} {what}; this names {len(given)}", safe=_SAFE)
+
+
+def _author(who: Principal, conversation: str) -> MemoryAuthor:
+    if not who.direct and not conversation and not who.everything:
+        raise InputError("others are in the conversations of this key: name the one that it belongs to", safe=_SAFE)
+    return MemoryAuthor(who.scope(conversation), who.trust, who.sender, who.person)
+
+
+def _confirmation(who: Principal, names: Sequence[str], preview: ForgetPreview) -> str:
+    counts = (f"{name}={number}" for name, number in sorted(preview.counts.items()))
+    return digest(who.name, *sorted(names), *counts).hex()[:16]
+
+
+def _inbound(who: Principal, conversation: str, one: Talk) -> Inbound:
+    origin, event = replace(who.origin(conversation), name=one.name), ANSWERED if one.answer else RECORDED
+    if one.external:
+        # nobody here said it, and nobody in particular may read it elsewhere
+        origin = replace(origin, sender="outside", direct=False, trust=Trust.EXTERNAL)
+    named = f"{conversation}\0{one.key}" if one.key else None
+    marks = ProviderMarks(None if named is None else digest(named).hex())
+    content = Content(one.text.encode("utf-8", "surrogatepass"), one.text, event)
+    return Inbound(origin, content, marks, key=recorded_key(conversation))
