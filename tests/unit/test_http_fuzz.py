@@ -11,7 +11,7 @@ import pytest
 from tests.unit.fuzz_cast import SECRET, Fuzzer, Tally, Target, fuzz
 from tests.unit.http_cast import Site, site
 
-from keepsaid.interfaces.http.bodies import Gate
+from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.server import routes
 
 

@@ -18,7 +18,7 @@ from tests.unit.http_cast import Site, refused, site
 from keepsaid.app.opening import opened
 from keepsaid.config import Home, load
 from keepsaid.errors import ConfigError, HomeError
-from keepsaid.interfaces.http.bodies import is_loopback
+from keepsaid.interfaces.http.gate import is_loopback
 from keepsaid.interfaces.http.server import Address, listening
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -26,7 +26,7 @@ class KeyConfig(ConfigSection):
     sender: str = ""
     """Who speaks with it; by default the name of the key."""
     channel: str = "library"
-    """The channel that its messages come by, with the rules of that channel."""
+    """The channel that its messages come by, with the rules of that channel: `library`, or one of your own."""
     scopes: tuple[Scope, ...] = (Scope.TALK, Scope.READ, Scope.WRITE)
     """talk: send messages and read their answers; read: memory, context and transcripts; write: record talk, save,
     correct and forget; operate: lease batches of all conversations and answer them."""
@@ -51,14 +51,17 @@ class KeyConfig(ConfigSection):
         return Principal(name, self.channel, self.sender or name, frozenset(self.scopes), trust, self.direct)
 
 
-def check_keys(keys: dict[str, KeyConfig], channels: Collection[str]) -> dict[str, KeyConfig]:
-    """Refuse two keys with one token, a key called `default`, and one of a channel that does not exist."""
+def check_keys(keys: dict[str, KeyConfig], channels: Collection[str], closed: Collection[str]) -> dict[str, KeyConfig]:
+    """Refuse two keys with one token, a key called `default`, and one of a channel that is not there or is `closed`.
+
+    What comes by http every client may read, and on other built-in channels a provider says who speaks.
+    """
     tokens = [one.token.get_secret_value() for one in keys.values()]
     if len(set(tokens)) < len(tokens):
         raise ValueError("two keys have the same token: who calls would be unclear")
     if _RESERVED in keys:
         raise ValueError(f"no key may be called {_RESERVED}: that is the account of programs without one")
     for name, one in keys.items():
-        if channels and one.channel not in channels:
-            raise ValueError(f"keys.{name}.channel: there is no channel {one.channel!r}")
+        if one.channel in closed or (channels and one.channel not in channels):
+            raise ValueError(f"keys.{name}.channel: it is library, or a channel of your own, not {one.channel!r}")
     return keys

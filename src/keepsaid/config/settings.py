@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, V
 from keepsaid.config import conversations, messengers, services
 from keepsaid.config.channels import (
     AT_GITHUB_ONLY,
+    CHANNELS,
     LISTENING,
     NOT_AT_GITHUB,
     ChannelConfig,
@@ -22,6 +23,10 @@ from keepsaid.config.section import ConfigSection
 from keepsaid.domain import batch, message, retention, route
 from keepsaid.domain.memory import PinnedOrder
 from keepsaid.domain.pairing import AccessRule
+from keepsaid.domain.principal import Principal
+
+_WITHOUT_KEYS = frozenset([*CHANNELS, *LISTENING]) - {"library"}
+"""Built-in channels by which no key speaks."""
 
 ENV_PREFIX = "KEEPSAID_"
 
@@ -262,7 +267,11 @@ class Config(BaseModel):
     @classmethod
     def validate_keys(cls, keys: dict[str, KeyConfig], info: ValidationInfo) -> dict[str, KeyConfig]:
         """Refuse keys between which it is unclear who calls, and one of a channel that does not exist."""
-        return check_keys(keys, info.data.get("channels", {}))
+        return check_keys(keys, info.data.get("channels", {}), _WITHOUT_KEYS)
+
+    def principals(self) -> dict[str, Principal]:
+        """Who calls with each key, by its token."""
+        return {one.token.get_secret_value(): one.principal(name) for name, one in self.keys.items()}
 
     @property
     def accounts(self) -> frozenset[str]:

@@ -275,7 +275,6 @@ class TalkIntake:
         arrivals = [(await self.intake.arrival(one))[0] for one in said]
         clock, ids = self.intake.clock, self.intake.ids
         at, steady = clock.now_ms(), clock.steady_ms()
-        runtime.point("record.before")
         commit = RecordTalk(tuple(arrivals), ids.next(), ids.next(), self.owner, at, steady, self.inactive_ms)
         received = await self.intake.operations.apply(commit)
         self.hints.record.set()

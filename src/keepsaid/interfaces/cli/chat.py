@@ -236,10 +236,10 @@ async def _own(config: Config, closing: AsyncExitStack) -> Remote:
     """This process as the runtime, for itself and commands beside it: on loopback, whatever `serve` listens on."""
     from keepsaid.app.opening import opened  # noqa: PLC0415 - beside a runtime nobody needs it
     from keepsaid.interfaces.cli.logs import keep_log  # noqa: PLC0415
-    from keepsaid.interfaces.http import bodies, server  # noqa: PLC0415
+    from keepsaid.interfaces.http import gate, server  # noqa: PLC0415
 
     home = session().home
-    config = config if bodies.is_loopback(config.server.host) else serve.bound_to(config, _LOOPBACK)
+    config = config if gate.is_loopback(config.server.host) else serve.bound_to(config, _LOOPBACK)
     instance = await closing.enter_async_context(opened(home, config))
     keep_log(home.log_file, config.log.level, instance.redactor, text=config.log.text)
     instance.reloading.given = ("server.host",)

@@ -38,7 +38,7 @@ class ShownSetting:
 def checked(document: ConfigDocument | None = None) -> list[str]:
     """Check the settings of the file, or of a document that may become it; returns warnings. Raises ConfigError."""
     from keepsaid.app.models import model_named  # noqa: PLC0415
-    from keepsaid.interfaces.http.bodies import client_token, operator_token  # noqa: PLC0415
+    from keepsaid.interfaces.http.gate import client_token, operator_token  # noqa: PLC0415
 
     config, warnings = load_document(document) if document else load(session().home.config_file)
     checks = (lambda: model_named(config), lambda: client_token(config.server), lambda: operator_token(config.server))

@@ -7,7 +7,7 @@ from keepsaid.domain.ids import show, when
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.errors import InputError
-from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute, no_such
+from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.responses import BadRequest
 from keepsaid.interfaces.shapes import Shape, fields_of
 

@@ -1,131 +1,20 @@
-"""Requests: who may call which route; bodies within their budget; fields and ids of calls."""
+"""Bodies of requests: read within the budget that all of them share, as JSON, on threads of their own where large."""
 
 from __future__ import annotations
 
 import asyncio
-import hmac
-import ipaddress
-import re
-import secrets
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from io import BytesIO
 from queue import SimpleQueue
-from typing import Any, Generic, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from typing import Any, Generic, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
-from keepsaid.app.instance import Instance
-from keepsaid.config.services import ServerConfig
-from keepsaid.domain.ids import PREFIXES, read
-from keepsaid.errors import ConfigError, TooLarge
+from keepsaid.errors import TooLarge
 from keepsaid.interfaces.http import responses
 from keepsaid.text import json_reader, normal
-from keepsaid.values import frozen
-
-_LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
-_PASSED_ON = re.compile(
-    r"(?:x-)?forwarded(?:-.*)?|via|cdn-loop|proxy-.*"
-    r"|(?:.*-)?(?:real|client|remote|source|peer|connecting|connection|proxyuser)-?(?:ip|addr|address|host|port)(?:v6)?"
-    r"|(?:cf|fly|fastly|akamai|incap|ngrok|tailscale)-.*"
-    r"|x-(?:original|envoy|azure|appengine|arr|amz|amzn|vercel|nf|ngrok|tailscale|proxy|sucuri|varnish)-.*"
-)
-"""Names of headers that proxies, tunnels and content networks add to a request that they pass on."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address can only be reached from this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def client_token(server: ServerConfig) -> str | None:
-    """The clients' token, None for none; an empty one is none. Raises ConfigError where others need one."""
-    token = server.token.get_secret_value() if server.token else ""
-    if not token and not is_loopback(server.host):
-        what = f"server.host {server.host} can be reached by others: server.token must be set"
-        raise ConfigError(what, hint="keepsaid config set server.token --prompt")
-    return token or None
-
-
-_TOKEN_CHARS_MIN = 32
-
-
-def operator_token(server: ServerConfig) -> str:
-    """The owner's token: the one that is set, else a new one. Raises ConfigError for one that could be guessed."""
-    given = server.operator_token.get_secret_value() if server.operator_token else ""
-    if given and (len(given) < _TOKEN_CHARS_MIN or not (given.isascii() and given.isprintable()) or " " in given):
-        what = f"server.operator_token needs at least {_TOKEN_CHARS_MIN} ASCII characters, without spaces"
-        raise ConfigError(what, hint="keepsaid config set server.operator_token --prompt")
-    return given or secrets.token_urlsafe(_TOKEN_CHARS_MIN)
-
-
-@frozen
-class Gate:
-    """`operator_token` opens everything; `client_token` the routes for messages.
-
-    On loopback those are open without a token, but not to a request that a proxy passed on: everybody who reaches the
-    proxy would come in. There a foreign Origin is refused too, and a foreign Host without a right token, so that no
-    web page can call in. The request's state says who passed: `owner` for the operator, `known` with any token.
-    """
-
-    host: str
-    operator_token: str
-    client_token: str | None
-
-    def client(self, request: Request) -> None:
-        """Check a client's token and origin; raises Unauthorised or Refused."""
-        request.state.owner = self.is_operator(request)
-        known = request.state.known = request.state.owner or self._carries(request, self.client_token)
-        self._same_place(request, known=known)
-        if known:
-            return
-        if self.client_token is not None or not is_loopback(self.host):
-            raise responses.unauthorised(request, "a token")
-        # A proxy shows itself by a header of its own, or by HTTP/1.0, which nginx speaks to what is behind it.
-        if request.scope["http_version"] == "1.0" or any(_PASSED_ON.fullmatch(name) for name in request.headers):
-            what = "a proxy passed this call on, and without a token everybody could call through it"
-            hint = "behind a proxy set server.token and send Authorization: Bearer TOKEN"
-            raise responses.ForeignCaller(what, hint=hint)
-
-    def operator(self, request: Request) -> None:
-        """Let the owner's own commands pass; raises Unauthorised or Refused."""
-        request.state.owner = self.is_operator(request)
-        self._same_place(request, known=request.state.owner)
-        if not request.state.owner:
-            raise responses.unauthorised(request, "the operator's token")
-
-    def is_operator(self, request: Request) -> bool:
-        """Whether the request carries the running instance's token."""
-        return self._carries(request, self.operator_token)
-
-    def _carries(self, request: Request, token: str | None) -> bool:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if token is None or scheme.lower() != "bearer":
-            return False
-        return hmac.compare_digest(given.strip().encode(), token.encode())
-
-    def _same_place(self, request: Request, *, known: bool) -> None:
-        if not is_loopback(self.host):
-            return
-        host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        try:
-            name = urlsplit(f"//{host}").hostname
-        except ValueError:
-            name = None
-        if not known and name not in (*_LOCAL_NAMES, self.host):
-            raise responses.ForeignCaller("without a token this address may only be called as what it is: loopback")
-        if origin is not None and origin.lower() != f"http://{host}".lower():
-            raise responses.ForeignCaller("no page of another place may call this address")
-
 
 T = TypeVar("T")
 Wanted = Callable[[], bool]
@@ -300,100 +189,3 @@ def parsed(body: bytes, wanted: Wanted | None = None) -> dict[str, object]:
 def _bodies(request: Request) -> Bodies:
     bodies: Bodies = request.app.state.bodies
     return bodies
-
-
-_LISTED_BY = {
-    "delivery": "keepsaid ext events dead",
-    "memory": "keepsaid memory ls",
-    "session": "keepsaid memory extract ls",
-    "task": "keepsaid inbox tasks ls",
-    "turn": "keepsaid why",
-}
-"""The command that lists things of a kind."""
-
-_PLURALS = {"memory": "memories", "task": "tasks"}
-
-
-class OwnerCall(NamedTuple):
-    """A request that the gate let pass as the owner's, and the fields of its body."""
-
-    request: Request
-    fields: Mapping[str, object]
-
-    def id_of(self, kind: str, hint: str | None = None) -> int:
-        """The id in the path. Raises NotFound for one that no thing of this kind can have."""
-        if (number := read(kind, self.request.path_params["id"])) is None:
-            raise no_such(kind, hint)
-        return number
-
-    def text(self, name: str) -> str:
-        """A field that may be absent, which is as "". Raises BadRequest."""
-        value = self.fields.get(name) or ""
-        if not isinstance(value, str):
-            raise responses.BadRequest(f"{name} must be text")
-        return value
-
-    def texts(self, *names: str, otherwise: str) -> list[str]:
-        """Fields that are all needed. Raises BadRequest, which says `otherwise`."""
-        values = [value for name in names if isinstance(value := self.fields.get(name), str)]
-        if len(values) < len(names):
-            raise responses.BadRequest(otherwise)
-        return values
-
-    def names(self, name: str) -> tuple[str, ...] | None:
-        """A field with a list of names; None where it is absent. Raises BadRequest."""
-        given = self.fields.get(name)
-        if given is None:
-            return None
-        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-            raise responses.BadRequest(f"{name} must be a list of names")
-        return tuple(given)
-
-    def flag(self, name: str, *, default: bool = False) -> bool:
-        """A field that is true or false. Raises BadRequest."""
-        value = self.fields.get(name, default)
-        if not isinstance(value, bool):
-            raise responses.BadRequest(f"{name} must be true or false")
-        return value
-
-    def ids(self, name: str, kind: str, *, least: int = 0) -> list[int]:
-        """A field with a list of ids and a minimum length; an absent one is an empty list. Raises BadRequest."""
-        given = self.fields.get(name, [])
-        names = given if isinstance(given, list) else [None]
-        known = [number for one in names if isinstance(one, str) and (number := read(kind, one)) is not None]
-        if len(known) < max(least, len(names)):
-            raise responses.BadRequest(f"{name} must be a list of {_PLURALS[kind]}: {PREFIXES[kind]}_...")
-        return known
-
-
-def no_such(kind: str, hint: str | None = None) -> responses.NotFound:
-    return responses.NotFound(f"there is no such {kind}", hint=hint or _LISTED_BY.get(kind))
-
-
-class OwnerRoute(NamedTuple):
-    """One route of the owner: what answers it, and how many bytes its body may have, 0 for a body that is not read.
-
-    What is `long` is broken off when the runtime stops.
-    """
-
-    method: str
-    path: str
-    answer: Callable[[Instance, OwnerCall], Awaitable[Any]]
-    """Returns JSON or a response."""
-    body_max: int = 0
-    long: bool = False
-    empty: bool = False
-    """Whether the body may be left out."""
-
-    def bound(self, instance: Instance, gate: Gate) -> Route:
-        """The route of an instance, behind its gate."""
-
-        async def endpoint(request: Request) -> Response:
-            gate.operator(request)
-            body = await body_of(request, self.body_max) if self.body_max else b""
-            fields = await fields_in(request, body) if body or (self.body_max and not self.empty) else {}
-            answer = await self.answer(instance, OwnerCall(request, fields))
-            return answer if isinstance(answer, Response) else JSONResponse(answer)
-
-        guard: responses.Endpoint = responses.ending(endpoint, instance.halt) if self.long else endpoint
-        return Route(self.path, responses.guarded(guard), methods=[self.method])

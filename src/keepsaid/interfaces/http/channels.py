@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keepsaid.app.instance import Instance
 from keepsaid.interfaces.channel_shapes import let_in_shape, pairings_shape
-from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute
+from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute
 from keepsaid.interfaces.http.responses import read_limit
 from keepsaid.interfaces.shapes import Shape
 

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from keepsaid.config.services import ServerConfig
 from keepsaid.errors import InputError
-from keepsaid.interfaces.http import bodies, responses
+from keepsaid.interfaces.http import gate, responses
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.http")
@@ -84,7 +84,7 @@ class Connections:
     def admit(self, new: LimitedConnection) -> bool:
         """Take a connection in, closing the one that has waited longest for a request where there are too many."""
         at_most, address = self.limits.per_address_max, new.address
-        if not bodies.is_loopback(address) and sum(one.address == address for one in self._open) >= at_most:
+        if not gate.is_loopback(address) and sum(one.address == address for one in self._open) >= at_most:
             _log.warning("a connection was refused: its address has %d open", at_most)
             return False
         if len(self._open) >= self.limits.open_max:

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show, when
 from keepsaid.domain.message import StoredMessage
-from keepsaid.interfaces.http.bodies import Gate
+from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.messages import EVENTS, RETRY_MS, event
 from keepsaid.interfaces.http.responses import BadRequest, NotFound
 from keepsaid.interfaces.shapes import Shape, fields_of, reply_shape

@@ -11,7 +11,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain import bundle, bundle_lines, ids, views
 from keepsaid.domain.memory import Memory
 from keepsaid.interfaces import shapes
-from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute, no_such
+from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.responses import BadRequest, read_flag, read_limit, read_query, render_in_thread
 from keepsaid.interfaces.shapes import Shape, forget_request, forgetting_shape, memory_shape, preview_shape
 from keepsaid.services import explaining, importing, memories

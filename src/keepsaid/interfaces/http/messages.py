@@ -19,7 +19,8 @@ from keepsaid.config import Config
 from keepsaid.domain import commits, ids, quotation, views
 from keepsaid.domain.message import Content, IgnoredUpdate, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.errors import InputError, UnknownChannel
-from keepsaid.interfaces.http.bodies import Gate, body_of, fields_in
+from keepsaid.interfaces.http.bodies import body_of, fields_in
+from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import (
     Acknowledgement,
     BadRequest,

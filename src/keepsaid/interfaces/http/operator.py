@@ -16,7 +16,7 @@ from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter
 from keepsaid.errors import InputError
 from keepsaid.events.catalog import topics_of
 from keepsaid.interfaces import task_shapes
-from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute, no_such
+from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.messages import RETRY_MS
 from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_flag, read_limit, read_query, render_in_thread
 from keepsaid.interfaces.shapes import Shape, cloud_event, maintained_shape, prune_shape, reloaded_shape, reply_shape

@@ -81,7 +81,7 @@ class BadRequest(errors.InputError):
 _STATUS: Mapping[int, tuple[type[errors.KeepsaidError], ...]] = {
     400: (BadRequest,),
     401: (Unauthorised, errors.Forged),
-    403: (ForeignCaller,),
+    403: (ForeignCaller, errors.NotAllowed),
     404: (NotFound, errors.HookClosed),
     405: (MethodNotAllowed,),
     409: (errors.KeyConflict, errors.LeaseLost),

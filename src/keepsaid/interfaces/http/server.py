@@ -31,6 +31,7 @@ from keepsaid.errors import HomeError, InputError, StoreFull, StoreUnreachable
 from keepsaid.interfaces.http import (
     batches,
     bodies,
+    calls,
     channels,
     connections,
     conversations,
@@ -39,6 +40,7 @@ from keepsaid.interfaces.http import (
     operator,
     responses,
 )
+from keepsaid.interfaces.http import gate as gates
 from keepsaid.ports.channel import HookAnswer, PreparedHook
 from keepsaid.values import frozen
 
@@ -54,11 +56,11 @@ _STOP_S = 1
 """Seconds that open requests get to end when the server stops."""
 
 
-def routes(instance: Instance, gate: bodies.Gate, stopping: asyncio.Event) -> list[Route]:
+def routes(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> list[Route]:
     """Every route of the server; streams end soon after `stopping` is set, what takes long once a stop begins."""
     chat = messages.Messages(instance, gate, stopping)
     talks = conversations.Conversations(instance, gate, stopping)
-    stream = bodies.OwnerRoute("GET", "/v1/events", partial(operator.list_events, stopping))
+    stream = calls.OwnerRoute("GET", "/v1/events", partial(operator.list_events, stopping))
     owner = (
         *memories.ROUTES,
         *memories.ENTITY_ROUTES,
@@ -193,7 +195,7 @@ def _settings(app: Starlette, server: ServerConfig) -> uvicorn.Config:
     )
 
 
-def application(instance: Instance, gate: bodies.Gate, stopping: asyncio.Event) -> Starlette:
+def application(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> Starlette:
     handlers = {404: responses.unrouted, 405: responses.unrouted}
     app = Starlette(routes=routes(instance, gate, stopping), exception_handlers=handlers)
     app.router.redirect_slashes = False
@@ -209,9 +211,9 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     Raises ConfigError for a public address without a token, HomeError when the port is taken.
     """
     server = instance.config.server
-    token = bodies.operator_token(server)
+    token = gates.operator_token(server)
     instance.redactor.learn(token)
-    gate = bodies.Gate(server.host, token, bodies.client_token(server))
+    gate = gates.Gate(server.host, token, gates.client_token(server), instance.config.principals())
     bound = _bind(server.host, server.port if port is None else port)
     address = Address(server.host, bound.getsockname()[1])
     stopping = asyncio.Event()
@@ -268,7 +270,7 @@ _HOST = "127.0.0.1"
 async def call(instance: Instance, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
     """Post to a route; returns the status and the body of the response."""
     token = secrets.token_urlsafe()
-    app = application(instance, bodies.Gate(_HOST, token, None), asyncio.Event())
+    app = application(instance, gates.Gate(_HOST, token, None), asyncio.Event())
     sent = {"Host": _HOST, "Authorization": f"Bearer {token}", "Content-Type": "application/json", **headers}
     place = urlsplit(path)
     scope = {

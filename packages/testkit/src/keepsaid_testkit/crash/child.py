@@ -49,7 +49,7 @@ from keepsaid_testkit.crash.learning import exercise_learning
 from keepsaid_testkit.crash.order import Order, Program, program_of, tell
 from keepsaid_testkit.crash.schedules import exercise_schedules
 from keepsaid_testkit.crash.subscribers import subscribe_all, subscribe_briefly
-from keepsaid_testkit.crash.working import MINE, keep_busy
+from keepsaid_testkit.crash.working import MINE, keep_busy, record_talk
 from keepsaid_testkit.power.full import lay
 
 _RENEW_MS = 100
@@ -183,6 +183,7 @@ def _visited(start: Start, order: Order) -> Start:
         else:
             await subscribe_briefly(instance)
             await exercise_schedules(instance)
+            await record_talk(instance)
             await keep_busy(instance)
         return recovered
 

@@ -24,7 +24,7 @@ from keepsaid_testkit.crash.fetching import FILES, fetch_files
 from keepsaid_testkit.crash.load_requests import CHAT
 from keepsaid_testkit.crash.schedules import exercise_schedules
 from keepsaid_testkit.crash.subscribers import subscribe_briefly
-from keepsaid_testkit.crash.working import MINE, keep_busy, undo
+from keepsaid_testkit.crash.working import MINE, keep_busy, record_talk, undo
 
 _PIECE_MS = 100.0
 _SEEN_MAX = 60
@@ -195,6 +195,7 @@ _STEPS: Sequence[tuple[str | tuple[str, ...], Step]] = (
     ("commit.DecideDelivery.", _decide_deliveries),
     (("commit.SendCode.", "commit.LetIn.", "commit.ShutOut."), _pair),
     ("commit.MoveCursors.", _read_on),
+    ("commit.RecordTalk.", record_talk),
     (FILES, fetch_files),
     ("commit.CutContext.", _reset),
     (

@@ -85,7 +85,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
             ),
         ),
         "K9": (
-            "while episodes are recorded, people let in, files fetched, memories widened or imported, words collected",
+            "while talk is recorded, people let in, files fetched, memories widened or imported, words collected",
             (
                 "commit.KeepMemories.",
                 "commit.Learn.",
@@ -99,6 +99,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.RulePairs.",
                 "episodes.kept",
                 "commit.EpisodesKept.",
+                "commit.RecordTalk.",
                 "summaries.kept",
                 "commit.SummariesCopied.",
                 "commit.KeepBulletin.",

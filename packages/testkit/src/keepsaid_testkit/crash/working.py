@@ -8,14 +8,16 @@ from contextlib import suppress
 from keepsaid.app.instance import Instance
 from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.memory import Kind, NewMemory, person_scope
-from keepsaid.domain.message import SYSTEM, Lane, Trust
+from keepsaid.domain.message import ANSWERED, RECORDED, SYSTEM, Content, Inbound, Lane, Origin, ProviderMarks, Trust
 from keepsaid.domain.process import NotifyOwner
+from keepsaid.domain.recorded_talk import recorded_key
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import NewTask, TaskFilter
 from keepsaid.domain.views import MessageFilter
 from keepsaid.errors import InputError
 from keepsaid_testkit.crash.evidence import Evidence
+from keepsaid_testkit.crash.fetching import BROUGHT
 
 MINE = "mine"
 """The tool that serves its owner alone: whoever else has it called puts that before the owner."""
@@ -50,6 +52,18 @@ async def keep_busy(instance: Instance) -> None:
         await tasks.create(NewTask(0, "think it over", lane=lane, turn_id=last, outside=False, priority=1))
     now = instance.clock.now_ms()
     await instance.operations.apply(NotifyOwner(ReplyDraft(instance.ids.next(), "done", True), mark, now, now))
+
+
+async def record_talk(instance: Instance) -> None:
+    """Record what somebody said to another agent and what that answered, and the same once more."""
+    number, lane = instance.ids.next(), recorded_key("elsewhere")
+    origin = Origin("library", "another", "elsewhere", "ann", direct=True, trust=Trust.KNOWN)
+    said = [
+        Inbound(origin, Content(text.encode(), text, event), ProviderMarks(f"{BROUGHT}{number}-{event}"), key=lane)
+        for event, text in ((RECORDED, f"question {number}"), (ANSWERED, f"answer {number}"))
+    ]
+    await instance.record(said)
+    await instance.record(said)
 
 
 async def lane_to_tell(instance: Instance) -> Lane | None:

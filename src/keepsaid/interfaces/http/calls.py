@@ -1,0 +1,115 @@
+"""Calls: routes that an answer of one function serves, behind the gate, and the fields and ids of what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from keepsaid.app.instance import Instance
+from keepsaid.domain.ids import PREFIXES, read
+from keepsaid.domain.principal import Principal, Scope
+from keepsaid.interfaces.http import responses
+from keepsaid.interfaces.http.bodies import body_of, fields_in
+from keepsaid.interfaces.http.gate import Gate
+
+_LISTED_BY = {
+    "delivery": "keepsaid ext events dead",
+    "memory": "keepsaid memory ls",
+    "session": "keepsaid memory extract ls",
+    "task": "keepsaid inbox tasks ls",
+    "turn": "keepsaid why",
+}
+"""The command that lists things of a kind."""
+
+_PLURALS = {"memory": "memories", "task": "tasks"}
+
+
+class OwnerCall(NamedTuple):
+    """A request that the gate let pass, the fields of its body, and who calls: the owner, or the sender of a key."""
+
+    request: Request
+    fields: Mapping[str, object]
+    who: Principal
+
+    def id_of(self, kind: str, hint: str | None = None) -> int:
+        """The id in the path. Raises NotFound for one that no thing of this kind can have."""
+        if (number := read(kind, self.request.path_params["id"])) is None:
+            raise no_such(kind, hint)
+        return number
+
+    def text(self, name: str) -> str:
+        """A field that may be absent, which is as "". Raises BadRequest."""
+        value = self.fields.get(name) or ""
+        if not isinstance(value, str):
+            raise responses.BadRequest(f"{name} must be text")
+        return value
+
+    def texts(self, *names: str, otherwise: str) -> list[str]:
+        """Fields that are all needed. Raises BadRequest, which says `otherwise`."""
+        values = [value for name in names if isinstance(value := self.fields.get(name), str)]
+        if len(values) < len(names):
+            raise responses.BadRequest(otherwise)
+        return values
+
+    def names(self, name: str) -> tuple[str, ...] | None:
+        """A field with a list of names; None where it is absent. Raises BadRequest."""
+        given = self.fields.get(name)
+        if given is None:
+            return None
+        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+            raise responses.BadRequest(f"{name} must be a list of names")
+        return tuple(given)
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """A field that is true or false. Raises BadRequest."""
+        value = self.fields.get(name, default)
+        if not isinstance(value, bool):
+            raise responses.BadRequest(f"{name} must be true or false")
+        return value
+
+    def ids(self, name: str, kind: str, *, least: int = 0) -> list[int]:
+        """A field with a list of ids and a minimum length; an absent one is an empty list. Raises BadRequest."""
+        given = self.fields.get(name, [])
+        names = given if isinstance(given, list) else [None]
+        known = [number for one in names if isinstance(one, str) and (number := read(kind, one)) is not None]
+        if len(known) < max(least, len(names)):
+            raise responses.BadRequest(f"{name} must be a list of {_PLURALS[kind]}: {PREFIXES[kind]}_...")
+        return known
+
+
+def no_such(kind: str, hint: str | None = None) -> responses.NotFound:
+    return responses.NotFound(f"there is no such {kind}", hint=hint or _LISTED_BY.get(kind))
+
+
+class OwnerRoute(NamedTuple):
+    """One route of the owner: what answers it, and how many bytes its body may have, 0 for a body that is not read.
+
+    What is `long` is broken off when the runtime stops. With a `scope`, keys that have it are let in too.
+    """
+
+    method: str
+    path: str
+    answer: Callable[[Instance, OwnerCall], Awaitable[Any]]
+    """Returns JSON or a response."""
+    body_max: int = 0
+    long: bool = False
+    empty: bool = False
+    """Whether the body may be left out."""
+    scope: Scope | None = None
+
+    def bound(self, instance: Instance, gate: Gate) -> Route:
+        """The route of an instance, behind its gate."""
+
+        async def endpoint(request: Request) -> Response:
+            who = gate.caller(request, self.scope)
+            body = await body_of(request, self.body_max) if self.body_max else b""
+            fields = await fields_in(request, body) if body or (self.body_max and not self.empty) else {}
+            answer = await self.answer(instance, OwnerCall(request, fields, who))
+            return answer if isinstance(answer, Response) else JSONResponse(answer)
+
+        guard: responses.Endpoint = responses.ending(endpoint, instance.halt) if self.long else endpoint
+        return Route(self.path, responses.guarded(guard), methods=[self.method])

@@ -1,0 +1,145 @@
+"""The gate: who may call which route, by the token that a call carries and the place it comes from."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import field
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+
+from keepsaid.config.services import ServerConfig
+from keepsaid.domain.principal import Principal, Scope, operator
+from keepsaid.errors import ConfigError, NotAllowed
+from keepsaid.interfaces.http import responses
+from keepsaid.values import frozen
+
+LIBRARY = "library"
+"""The channel of programs, in whose name the operator records and saves."""
+
+_LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+_PASSED_ON = re.compile(
+    r"(?:x-)?forwarded(?:-.*)?|via|cdn-loop|proxy-.*"
+    r"|(?:.*-)?(?:real|client|remote|source|peer|connecting|connection|proxyuser)-?(?:ip|addr|address|host|port)(?:v6)?"
+    r"|(?:cf|fly|fastly|akamai|incap|ngrok|tailscale)-.*"
+    r"|x-(?:original|envoy|azure|appengine|arr|amz|amzn|vercel|nf|ngrok|tailscale|proxy|sucuri|varnish)-.*"
+)
+"""Names of headers that proxies, tunnels and content networks add to a request that they pass on."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can only be reached from this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def client_token(server: ServerConfig) -> str | None:
+    """The clients' token, None for none; an empty one is none. Raises ConfigError where others need one."""
+    token = server.token.get_secret_value() if server.token else ""
+    if not token and not is_loopback(server.host):
+        what = f"server.host {server.host} can be reached by others: server.token must be set"
+        raise ConfigError(what, hint="keepsaid config set server.token --prompt")
+    return token or None
+
+
+_TOKEN_CHARS_MIN = 32
+
+
+def operator_token(server: ServerConfig) -> str:
+    """The owner's token: the one that is set, else a new one. Raises ConfigError for one that could be guessed."""
+    given = server.operator_token.get_secret_value() if server.operator_token else ""
+    if given and (len(given) < _TOKEN_CHARS_MIN or not (given.isascii() and given.isprintable()) or " " in given):
+        what = f"server.operator_token needs at least {_TOKEN_CHARS_MIN} ASCII characters, without spaces"
+        raise ConfigError(what, hint="keepsaid config set server.operator_token --prompt")
+    return given or secrets.token_urlsafe(_TOKEN_CHARS_MIN)
+
+
+@frozen
+class Gate:
+    """`operator_token` opens everything; `client_token` the routes for messages.
+
+    On loopback those are open without a token, but not to a request that a proxy passed on: everybody who reaches the
+    proxy would come in. There a foreign Origin is refused too, and a foreign Host without a right token, so that no
+    web page can call in. The request's state says who passed: `owner` for the operator, `known` with any token.
+    `keys` are the callers by their tokens; each is let in where a route names one of its scopes.
+    """
+
+    host: str
+    operator_token: str
+    client_token: str | None
+    keys: Mapping[str, Principal] = field(default_factory=dict)
+
+    def client(self, request: Request) -> None:
+        """Check a client's token and origin; raises Unauthorised or Refused."""
+        request.state.owner = self.is_operator(request)
+        known = request.state.known = request.state.owner or self._carries(request, self.client_token)
+        self._same_place(request, known=known)
+        if known:
+            return
+        if self.client_token is not None or not is_loopback(self.host):
+            raise responses.unauthorised(request, "a token")
+        # A proxy shows itself by a header of its own, or by HTTP/1.0, which nginx speaks to what is behind it.
+        if request.scope["http_version"] == "1.0" or any(_PASSED_ON.fullmatch(name) for name in request.headers):
+            what = "a proxy passed this call on, and without a token everybody could call through it"
+            hint = "behind a proxy set server.token and send Authorization: Bearer TOKEN"
+            raise responses.ForeignCaller(what, hint=hint)
+
+    def operator(self, request: Request) -> None:
+        """Let the owner's own commands pass; raises Unauthorised or Refused."""
+        request.state.owner = self.is_operator(request)
+        self._same_place(request, known=request.state.owner)
+        if not request.state.owner:
+            raise responses.unauthorised(request, "the operator's token")
+
+    def caller(self, request: Request, scope: Scope | None) -> Principal:
+        """Who calls a route of the owner that is open to keys with a scope. Raises Unauthorised, NotAllowed or Refused.
+
+        Without a scope it is open to the operator alone.
+        """
+        who = self.key_of(request)
+        if who is None:
+            self.operator(request)
+            return operator(LIBRARY)
+        request.state.owner = False
+        self._same_place(request, known=True)
+        if scope is None:
+            raise responses.unauthorised(request, "the operator's token")
+        if not who.may(scope):
+            raise NotAllowed(f"the key {who.name} does not open this: it needs the scope {scope}")
+        return who
+
+    def key_of(self, request: Request) -> Principal | None:
+        """The caller whose key a request carries; None for any other token, and for none."""
+        found = [who for token, who in self.keys.items() if self._carries(request, token)]
+        return found[0] if found else None
+
+    def is_operator(self, request: Request) -> bool:
+        """Whether the request carries the running instance's token."""
+        return self._carries(request, self.operator_token)
+
+    def _carries(self, request: Request, token: str | None) -> bool:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if token is None or scheme.lower() != "bearer":
+            return False
+        return hmac.compare_digest(given.strip().encode(), token.encode())
+
+    def _same_place(self, request: Request, *, known: bool) -> None:
+        if not is_loopback(self.host):
+            return
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        try:
+            name = urlsplit(f"//{host}").hostname
+        except ValueError:
+            name = None
+        if not known and name not in (*_LOCAL_NAMES, self.host):
+            raise responses.ForeignCaller("without a token this address may only be called as what it is: loopback")
+        if origin is not None and origin.lower() != f"http://{host}".lower():
+            raise responses.ForeignCaller("no page of another place may call this address")
