@@ -65,7 +65,7 @@ class Principal:
         """Who hears what it reads, in a conversation or in none."""
         lane = self.lane(conversation) if conversation else None
         if self.everything:
-            return Listener(lane, OWNER, direct=True, everything=True, cross=True, asked=True)
+            return Listener(lane, everything=True, cross=True)
         return Listener(lane, self.person if self.direct else "", self.direct, asked=True)
 
     def scope(self, conversation: str = "") -> str:

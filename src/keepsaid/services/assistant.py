@@ -143,7 +143,7 @@ class Assistant:
         counted = await self.count(who, names, conversation)
         if confirm != counted.confirm:
             raise InputError("the word that confirms it is another: count first what would be forgotten", safe=_SAFE)
-        return await self._forgetting.forget(ForgetRequest(tuple(names)))
+        return await self._forgetting.forget(ForgetRequest(tuple(names)), who.person)
 
     async def record(self, who: Principal, conversation: str, said: Sequence[Talk]) -> Sequence[Received]:
         """Keep what was said and answered in a conversation, in order; a receipt for each.

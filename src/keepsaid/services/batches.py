@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from keepsaid.domain import commits, ids, prompt, turn
+from keepsaid.domain.route import Action
 from keepsaid.engine.workers import Attempt
 from keepsaid.errors import KeepsaidError, LeaseLost, MessageDamaged, StoreError
 from keepsaid.pipeline.answering import check
@@ -41,7 +42,14 @@ class BatchService:
             await asyncio.shield(self._release(claiming))
             raise
         opened = [await self.attempt.opened(lease, self.flow.open) for lease in leases]
-        return [one for one in opened if one is not None and await self._is_whole(one)]
+        return [one for one in opened if one is not None and await self._is_whole(one) and not await self._kept(one)]
+
+    async def _kept(self, claimed: turn.ClaimedBatch) -> bool:
+        """Whether nobody is to answer a batch: then it is settled, as the runtime itself does."""
+        if claimed.batch.verdict.action is not Action.LISTEN:
+            return False
+        await self.flow.answer(claimed)
+        return True
 
     async def _is_whole(self, claimed: turn.ClaimedBatch) -> bool:
         """Whether every message is what was stored; a batch with one that is not is parked."""

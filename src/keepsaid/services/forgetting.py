@@ -97,9 +97,9 @@ class ForgettingService:
         counts = await self.forgetter.count(wanted)
         return ForgetPreview(dict(counts), [one for one in first if one is not None])
 
-    async def forget(self, asked: ForgetRequest) -> ForgetReceipt:
-        """Forget, by the owner's word; raises InputError where there is nothing to forget."""
-        done = await self.forget_selected(parse_request(asked), OWNER, undo_ms(asked.undo_for))
+    async def forget(self, asked: ForgetRequest, by: str = OWNER) -> ForgetReceipt:
+        """Forget, by the word of a person; raises InputError where there is nothing to forget."""
+        done = await self.forget_selected(parse_request(asked), by, undo_ms(asked.undo_for))
         if done is None:
             raise InputError("nothing that is stored has that id or text", safe=_SAFE, hint="keepsaid memory ls")
         return ForgetReceipt(done, await asyncio.to_thread(self.backups, done.requested_at))

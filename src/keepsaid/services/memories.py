@@ -343,9 +343,11 @@ class SearchService:
         at = self._clock.now_ms() if keeps.as_of is None else keeps.as_of
         return replace(found, hits=listed(asked.query, found.hits, at)[:limit])
 
-    async def newest(self, kinds: Sequence[memory.Kind] = (), limit: int = 20) -> Sequence[memory.Memory]:
+    async def newest(
+        self, kinds: Sequence[memory.Kind] = (), limit: int = 20, listener: memory.Listener = OWNER_HEARS
+    ) -> Sequence[memory.Memory]:
         """Memories, newest first; of all kinds when none is named."""
-        return await self._memories.find(OWNER_HEARS, kinds, max(0, min(limit, FOUND_MAX)))
+        return await self._memories.find(listener, kinds, max(0, min(limit, FOUND_MAX)))
 
     async def get(self, name: str, listener: memory.Listener = OWNER_HEARS) -> memory.Memory:
         """One memory by its id as people see it; raises InputError when there is none that is readable."""

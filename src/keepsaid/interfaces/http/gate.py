@@ -116,6 +116,18 @@ class Gate:
             raise NotAllowed(f"the key {who.name} does not open this: it needs the scope {scope}")
         return who
 
+    def talker(self, request: Request) -> Principal | None:
+        """Whose key a call for messages carries, if it has the scope `talk`; None for a client or the operator.
+
+        Raises Unauthorised, NotAllowed or Refused.
+        """
+        who = self.key_of(request)
+        if who is None:
+            self.client(request)
+            return None
+        request.state.known = True
+        return self.caller(request, Scope.TALK)
+
     def key_of(self, request: Request) -> Principal | None:
         """The caller whose key a request carries; None for any other token, and for none."""
         found = [who for token, who in self.keys.items() if self._carries(request, token)]

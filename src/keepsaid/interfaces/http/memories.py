@@ -10,7 +10,9 @@ from starlette.responses import Response
 from keepsaid.app.instance import Instance
 from keepsaid.domain import bundle, bundle_lines, ids, views
 from keepsaid.domain.memory import Memory
-from keepsaid.interfaces import shapes
+from keepsaid.domain.principal import Scope
+from keepsaid.errors import InputError
+from keepsaid.interfaces import agent_shapes, shapes
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.responses import BadRequest, read_flag, read_limit, read_query, render_in_thread
 from keepsaid.interfaces.shapes import Shape, forget_request, forgetting_shape, memory_shape, preview_shape
@@ -94,7 +96,7 @@ async def undo(instance: Instance, call: OwnerCall) -> Shape:
     return forgetting_shape(await instance.services.forgetting.undo(name))
 
 
-_FILTERS = ("query", "kind", "person", "since", "until", "as_of", "archived", "limit")
+_FILTERS = ("query", "conversation", "kind", "person", "since", "until", "as_of", "archived", "limit")
 
 
 async def search(instance: Instance, call: OwnerCall) -> Response:
@@ -103,20 +105,26 @@ async def search(instance: Instance, call: OwnerCall) -> Response:
     service, at = instance.services.search, instance.clock.now_ms()
     if "query" not in query:
         kinds, limit = memories.filters_of({"kind": query.get("kind", "")}).kind, read_limit(call.request, _LIST_ROWS)
-        found = await service.newest(() if kinds is None else (kinds,), limit)
+        found = await service.newest(() if kinds is None else (kinds,), limit, call.who.listener())
         return await render_in_thread(lambda: {"memories": [memory_shape(one, at) for one in found]})
     archived = read_flag(call.request, "archived")
     limit = read_limit(call.request, _SEARCH_ROWS)
-    recalled = await service.search(memories.SearchRequest(query["query"], limit, memories.filters_of(query), archived))
+    asked = memories.SearchRequest(query["query"], limit, memories.filters_of(query), archived)
+    recalled = await instance.services.assistant.recall(call.who, asked, query.get("conversation", ""))
     return await render_in_thread(lambda: shapes.recalled_shape(recalled, at))
 
 
 async def get_memory(instance: Instance, call: OwnerCall) -> Shape:
     """One memory, and what was known before and after of the same."""
-    memory = await _memory(instance, call.request.path_params["id"])
-    versions = await instance.memories.revisions.history(memories.OWNER_HEARS, memory.id)
-    at = instance.clock.now_ms()
-    return {"memory": memory_shape(memory, at), "history": [memory_shape(one, at) for one in versions]}
+    name = call.request.path_params["id"]
+    if ids.read("memory", name) is None:
+        raise no_such("memory")
+    conversation = read_query(call.request, "conversation").get("conversation", "")
+    try:
+        [story] = await instance.services.assistant.get(call.who, [name], conversation)
+    except InputError as error:
+        raise no_such("memory") from error
+    return agent_shapes.story_shape(story, instance.clock.now_ms())
 
 
 async def edit(instance: Instance, call: OwnerCall) -> Shape:
@@ -124,7 +132,11 @@ async def edit(instance: Instance, call: OwnerCall) -> Shape:
     memory_id, text, value = call.id_of("memory"), call.fields.get("text"), call.fields.get("value") or ""
     if not isinstance(text, str) or not isinstance(value, str):
         raise BadRequest("say the new text, and its value, as text")
-    done = await instance.services.memories.edit(memory_id, text, value)
+    if call.who.everything:
+        done = await instance.services.memories.edit(memory_id, text, value)
+    else:
+        name, conversation = call.request.path_params["id"], call.text("conversation")
+        done = await instance.services.assistant.correct(call.who, name, text, value, conversation)
     return {"id": ids.show("memory", done.memory_id), "how": str(done.how)}
 
 
@@ -175,8 +187,10 @@ async def share_memory(instance: Instance, call: OwnerCall) -> Shape:
 
 
 async def get_turn(instance: Instance, call: OwnerCall) -> Response:
-    """One turn with its context, steps and receipts."""
+    """One turn with its context, steps and receipts; of a key, one of its own conversations."""
     story = await _turn(instance, call)
+    if not call.who.owns(story.batch.lane):
+        raise no_such("turn")
     return await render_in_thread(lambda: {"turn": shapes.turn_shape(story)})
 
 
@@ -248,14 +262,14 @@ ENTITY_ROUTES = (
 )
 
 ROUTES = (
-    OwnerRoute("GET", "/v1/memories", search),
-    OwnerRoute("GET", "/v1/memories/{id}", get_memory),
+    OwnerRoute("GET", "/v1/memories", search, scope=Scope.READ),
+    OwnerRoute("GET", "/v1/memories/{id}", get_memory, scope=Scope.READ),
     OwnerRoute("GET", "/v1/memories/{id}/turns", list_uses),
     OwnerRoute("POST", "/v1/memories/archive", archive, 100_000),
     OwnerRoute("POST", "/v1/memories/import", take_records, 64_000_000),
     OwnerRoute("POST", "/v1/memories/{id}/wrong", flag_memory, 10_000),
     OwnerRoute("POST", "/v1/memories/{id}/widen", share_memory, 100_000),
-    OwnerRoute("POST", "/v1/memories/{id}/edit", edit, 100_000),
+    OwnerRoute("POST", "/v1/memories/{id}/edit", edit, 100_000, scope=Scope.WRITE),
     OwnerRoute("POST", "/v1/memories/{id}/pin", pin, 100_000),
     OwnerRoute("POST", "/v1/memories/{id}/merge", merge, 100_000),
     OwnerRoute("POST", "/v1/forget", forget, 1_000_000, long=True),
@@ -264,6 +278,6 @@ ROUTES = (
     OwnerRoute("GET", "/v1/people", list_people),
     OwnerRoute("POST", "/v1/people/join", join_people, 100_000),
     OwnerRoute("POST", "/v1/people/split", split_person, 100_000),
-    OwnerRoute("GET", "/v1/turns/{id}", get_turn),
+    OwnerRoute("GET", "/v1/turns/{id}", get_turn, scope=Scope.READ),
     OwnerRoute("GET", "/v1/turns/{id}/without/{memory}", explain_absence),
 )

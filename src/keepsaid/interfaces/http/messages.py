@@ -18,6 +18,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.config import Config
 from keepsaid.domain import commits, ids, quotation, views
 from keepsaid.domain.message import Content, IgnoredUpdate, Inbound, Origin, ProviderMarks, StoredMessage, Trust
+from keepsaid.domain.principal import Principal
 from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.bodies import body_of, fields_in
 from keepsaid.interfaces.http.gate import Gate
@@ -164,6 +165,16 @@ def _settled(story: views.Story) -> MessageEvent:
 EVENTS = "text/event-stream"
 """The type of a stream of server-sent events."""
 
+
+def _spoken_by(who: Principal, fields: Mapping[str, object]) -> dict[str, object]:
+    """The fields of a message of a key: it speaks as its sender alone. Raises BadRequest where they say otherwise."""
+    own = {"channel": who.channel, "account": who.name, "sender": who.sender, "direct": who.direct}
+    for name, value in own.items():
+        if fields.get(name) not in (None, value):
+            raise BadRequest(f"{name} is {value!r} for the key {who.name}: leave the field out")
+    return {**fields, **own}
+
+
 _ASKED = ("channel", "account", "reply_url")
 _POSTED = ("text", "sender", "conversation", "name", "direct", "topic", "provider_id", "reply_to", "conversation_name")
 
@@ -178,13 +189,22 @@ class Messages:
         self._asking = instance.services.asking
 
     async def put(self, request: Request) -> Response:
-        """Take a message in: 201 once it is on disk, 200 when it was there before, 409 on a conflict."""
+        """Take a message in: 201 once it is on disk, 200 when it was there before, 409 on a conflict.
+
+        Who holds a key speaks as its sender, in a conversation of its own.
+        """
+        who = self._gate.talker(request)
         body, fields = await self._taken(request)
+        if who is not None:
+            fields = _spoken_by(who, fields)
         inbound = inbound_of(self._instance.config, fields, body, request.headers.get("idempotency-key"))
-        return await self._keep(request, inbound)
+        if who is not None:
+            inbound = replace(inbound, origin=replace(inbound.origin, trust=who.trust))
+        return await self._keep(request, inbound, who)
 
     async def put_raw(self, request: Request) -> Response:
         """Take the message of a medium's raw object in, as any other; 200 with the reason where it holds none."""
+        self._gate.client(request)
         body, fields = await self._taken(request)
         medium = request.path_params["medium"]
         if medium not in MEDIA:
@@ -204,15 +224,14 @@ class Messages:
 
     async def _taken(self, request: Request) -> tuple[bytes, dict[str, object]]:
         """The JSON object that a client sends, raw and read."""
-        self._gate.client(request)
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise BadRequest("the body must be application/json")
         body = await body_of(request, self._instance.config.buffer.payload_bytes_max)
         return body, await fields_in(request, body)
 
-    async def _keep(self, request: Request, inbound: Inbound) -> Response:
+    async def _keep(self, request: Request, inbound: Inbound, who: Principal | None = None) -> Response:
         channel = inbound.origin.channel
-        if channel != "http" and not self._gate.is_operator(request):
+        if channel != "http" and who is None and not self._gate.is_operator(request):
             raise Unauthorised(f"only the owner may speak on the channel {channel!r}")
         if inbound.origin.trust is Trust.OWNER and not request.state.known:
             raise Unauthorised("the sender counts as the owner, and nobody speaks as the owner without a token")
@@ -224,7 +243,6 @@ class Messages:
 
     async def get(self, request: Request) -> Response:
         """The outcome of a message with its reply; a reply counts as pulled once the answer is sent completely."""
-        self._gate.client(request)
         story = await self._story(request)
         if request.method == "HEAD":
             return JSONResponse(story_shape(story))
@@ -236,7 +254,6 @@ class Messages:
         The reply then counts as pulled. A reader with Last-Event-ID receives the events after it; 204 when no
         event will follow, so that a browser does not reconnect.
         """
-        self._gate.client(request)
         story = await self._story(request)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         if request.method == "HEAD":
@@ -257,15 +274,22 @@ class Messages:
                     await self._pull(heard.story)
 
     async def _story(self, request: Request) -> views.Story:
-        message_id = ids.read("message", request.path_params["id"])
+        who, message_id = self._gate.talker(request), ids.read("message", request.path_params["id"])
         story = None if message_id is None else await self._asking.story(message_id)
-        if story is None or (story.message.lane.channel != "http" and not self._gate.is_operator(request)):
+        if story is None or not self._may_see(request, who, story):
             what = f"there is no message {request.path_params['id']}; one that is done may have been pruned"
             raise NotFound(what, hint="keepsaid inbox ls")
         return story
 
+    def _may_see(self, request: Request, who: Principal | None, story: views.Story) -> bool:
+        lane = story.message.lane
+        if who is not None:
+            return who.owns(lane)
+        return lane.channel == "http" or self._gate.is_operator(request)
+
     async def _pull(self, story: views.Story) -> None:
-        if story.message.lane.channel == "http":
+        lane = story.message.lane
+        if lane.channel == "http" or lane.account in self._instance.config.keys:
             await self._asking.mark_seen(story)
 
 

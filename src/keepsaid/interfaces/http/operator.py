@@ -75,15 +75,6 @@ async def maintain(instance: Instance, _call: OwnerCall) -> Shape:
     return maintained_shape(await instance.maintenance.run(_PRUNE_MS), stopping=instance.halt.is_set)
 
 
-async def add_memory(instance: Instance, call: OwnerCall) -> Response:
-    text, kind = call.fields.get("text"), "fact" if call.fields.get("kind") is None else call.fields["kind"]
-    if not isinstance(text, str) or not isinstance(kind, str):
-        raise BadRequest("kind must be text" if isinstance(text, str) else "a memory needs a text")
-    added = await instance.services.memories.add(text, kind)
-    shape = {"id": ids.show("memory", added.id), "redacted": dict(added.redacted), "lifted": added.lifted}
-    return JSONResponse(shape, 201)
-
-
 async def reset_lane(instance: Instance, call: OwnerCall) -> Shape:
     """Reset a lane; its messages stay stored."""
     return {"records": await instance.services.inbox.reset_lane(await _lane(instance, call))}
@@ -141,7 +132,6 @@ ROUTES = (
     OwnerRoute("POST", "/v1/lanes/compact", compact_lane, 100_000, long=True),
     OwnerRoute("POST", "/v1/config/reload", reload),
     OwnerRoute("POST", "/v1/prune", prune, long=True),
-    OwnerRoute("POST", "/v1/memories", add_memory, 1_000_000),
     OwnerRoute("POST", "/v1/memories/maintain", maintain, long=True),
     OwnerRoute("POST", "/v1/collection/run", run_extraction, 10_000, long=True),
     OwnerRoute("POST", "/v1/collection/{id}/requeue", requeue_session),
