@@ -13,7 +13,8 @@ LEFT JOIN journal ON journal.topic = 'turn.committed' AND journal.payload ->> 't
 ORDER BY journal.id, turn.id
 
 -- name: SaidRow
-SELECT lane_id, position, turn_id, ref, text FROM transcript WHERE role = 'user' ORDER BY lane_id, position
+SELECT lane_id, position, turn_id, ref, text FROM transcript
+WHERE role = 'user' OR ref LIKE 'message:%' ORDER BY lane_id, position
 
 -- name: StepRow
 SELECT turn_id, subject, state FROM step WHERE kind = 'tool' ORDER BY turn_id, n

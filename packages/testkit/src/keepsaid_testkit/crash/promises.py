@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from unicodedata import normalize
 
+from keepsaid.domain.recorded_talk import EVENTS
 from keepsaid_testkit.crash.evidence import BatchRow, Evidence, MessageRow, Stretch
 from keepsaid_testkit.crash.fetching import BROUGHT
 
@@ -154,6 +155,10 @@ def held_by(batch: BatchRow, places: dict[tuple[int, int], MessageRow]) -> list[
     return [places[batch.lane, number] for number in numbers if (batch.lane, number) in places]
 
 
+_SETTLED = {"forward": (1, False), "listen": (1, False), "spawn": (0, True), "drop": (0, False)}
+"""By verdict: the committed turns of a batch that is settled, and whether it has a task."""
+
+
 def check_settlements(seen: Evidence) -> Iterator[str]:
     """A done batch has one committed turn or one task; a dropped batch has a reason and neither of them."""
     committed = Counter(turn.batch for turn in seen.turns if turn.state == "committed")
@@ -162,7 +167,7 @@ def check_settlements(seen: Evidence) -> Iterator[str]:
     given_up = {batch.id for batch in seen.batches if batch.state in ("dead", "review")}
     for batch in seen.batches:
         turns, task = committed[batch.id] + (batch.steered in answering), batch.task is not None
-        wanted = {"forward": (1, False), "spawn": (0, True), "drop": (0, False)}[batch.action]
+        wanted = _SETTLED[batch.action]
         if batch.state in ("done", "dropped") and (turns, task) != wanted:
             yield f"once: batch {batch.id} ({batch.action}) has {turns} committed turns, task {batch.task}"
         if batch.task is not None and batch.task not in seen.tasks:
@@ -192,6 +197,8 @@ def check_verdicts(seen: Evidence) -> Iterator[str]:
 def _deserved(event: str) -> str:
     if not event or event in ("pull_request.opened", "task.result"):
         return "forward"
+    if event in EVENTS:
+        return "listen"
     return "spawn" if event.startswith("issue_comment.") else "drop"
 
 
@@ -211,11 +218,11 @@ def check_turn_order(seen: Evidence) -> Iterator[str]:
 
 
 def check_transcripts(seen: Evidence) -> Iterator[str]:
-    """Every forwarded message except commands is one user record of its lane.
+    """Every forwarded message except commands is one user record of its lane, and so is all recorded talk.
 
     The records are in order, each in the turn of its own batch.
     """
-    heard_in = spans(seen, "forward")
+    heard_in = spans(seen, "forward", "listen")
     turns = {turn.id: turn.batch for turn in seen.turns if turn.state == "committed"}
     heard = defaultdict(list)
     for record in seen.said:
