@@ -19,8 +19,8 @@ from keepsaid.interfaces.cli.chat import LineReader
 from keepsaid.interfaces.cli.console import CliSession, Table, begin
 from keepsaid.interfaces.cli.logs import JsonLines, append, keep_log
 from keepsaid.interfaces.cli.program import exit_code, guarded, run, shared_first
-from keepsaid.interfaces.cli.remote import problem
 from keepsaid.interfaces.cli.talk import SlashCommand, run_slash_command
+from keepsaid.interfaces.problems import problem_in
 from keepsaid.text.normal import counted, duration, tallied
 
 
@@ -110,15 +110,15 @@ async def test_a_command_with_a_word_that_it_does_not_take_is_not_sent(line: str
 
 def test_a_problem_becomes_the_error_it_was() -> None:
     body = {"title": "used before", "code": "KS-INP-CONFLICT", "safe": "Kept.", "hint": "another id"}
-    error = problem(json.dumps(body).encode(), 409)
+    error = problem_in(json.dumps(body).encode(), 409)
     assert isinstance(error, KeyConflict)
     assert error.as_json() == {"code": "KS-INP-CONFLICT", "what": "used before", "safe": "Kept.", "hint": "another id"}
-    assert isinstance(problem(b'{"title": "late", "code": "KS-MDL-TIMEOUT"}', 500), ModelTimeout)
-    assert isinstance(problem(b'{"title": "full", "code": "KS-DB-FULL"}', 503), StoreFull)
-    other = problem(b'{"title": "no token", "code": "KS-HTTP-AUTH"}', 401)
+    assert isinstance(problem_in(b'{"title": "late", "code": "KS-MDL-TIMEOUT"}', 500), ModelTimeout)
+    assert isinstance(problem_in(b'{"title": "full", "code": "KS-DB-FULL"}', 503), StoreFull)
+    other = problem_in(b'{"title": "no token", "code": "KS-HTTP-AUTH"}', 401)
     assert (type(other), other.code) == (KeepsaidError, "KS-HTTP-AUTH")
     assert KeepsaidError.code == "KS-000"
-    assert "HTTP 502" in problem(b"<html>", 502).what
+    assert "HTTP 502" in problem_in(b"<html>", 502).what
 
 
 def test_an_error_nobody_foresaw(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from keepsaid.domain.commits import IntakeResult, Received
 from keepsaid.domain.context import TranscriptSpan
 from keepsaid.domain.ids import show
+from keepsaid.domain.learning import LearnResult
 from keepsaid.domain.memory import Candidate
 from keepsaid.errors import InputError
 from keepsaid.interfaces.shapes import Shape, memory_shape
@@ -59,6 +60,11 @@ def saved_shape(added: AddedMemory) -> Shape:
     """A memory that was saved, or was there before."""
     state = "stored" if added.is_new else "duplicate"
     return {"id": show("memory", added.id), "state": state, "redacted": dict(added.redacted), "lifted": added.lifted}
+
+
+def corrected_shape(name: str, done: LearnResult) -> Shape:
+    """The memory that was put right, the one that holds now, and what the correction did."""
+    return {"old": name, "id": show("memory", done.memory_id), "how": str(done.how)}
 
 
 def story_shape(story: MemoryStory, at: int) -> Shape:

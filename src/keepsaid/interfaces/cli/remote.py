@@ -13,6 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 from keepsaid import errors
 from keepsaid.interfaces.cli.console import say, session
+from keepsaid.interfaces.problems import object_in, problem_in
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
@@ -87,41 +88,12 @@ class Remote:
         finally:
             connection.close()
         if response.status >= 400:
-            said = problem(answer, response.status)
+            said = problem_in(answer, response.status)
             said.hint = _EXPORT if response.status == _UNAUTHORISED and not self.pid else said.hint
             raise said
-        if (told := _object_in(answer)) is None:
+        if (told := object_in(answer)) is None:
             raise errors.NotRunning(f"the server at {self.url} is not a keepsaid runtime")
         return told
-
-
-def _object_in(answer: bytes) -> dict[str, Any] | None:
-    """The JSON object in an answer; None if it holds none, as another server listens there."""
-    try:
-        told = json.loads(answer)
-    except ValueError:
-        return None
-    return told if isinstance(told, dict) else None
-
-
-def problem(body: bytes, status: int) -> errors.KeepsaidError:
-    """The error in a problem+json answer, with its own words."""
-    if (told := _object_in(body)) is None:
-        return errors.KeepsaidError(f"the runtime answered with HTTP {status}", safe="Unknown for this request.")
-    code = str(told.get("code", ""))
-    error = _kind_of(code, status)(str(told.get("title")))
-    error.code = code or error.code
-    error.safe, error.hint = str(told.get("safe", error.safe)), str(told.get("hint", error.hint))
-    return error
-
-
-def _kind_of(code: str, status: int) -> type[errors.KeepsaidError]:
-    """The error of the tree with this code; the tree alone, whatever else was imported.
-
-    What HTTP alone calls an error was wrong input, where it is the caller's and not about who calls.
-    """
-    other = errors.InputError if 400 <= status < 500 and status not in (401, 403) else errors.KeepsaidError
-    return next((kind for kind in vars(errors).values() if getattr(kind, "code", None) == code), other)
 
 
 def recorded(home: Home) -> Remote | None:
@@ -207,7 +179,7 @@ def post(path: str, fields: dict[str, Any] | None = None, key: str | None = None
 
         status, answer = await call(instance, path, body, headers)
         if status >= 400:
-            raise problem(answer, status)
+            raise problem_in(answer, status)
         return dict(json.loads(answer))
 
     return either(lambda remote: dict(remote.post(path, body, key)), here)

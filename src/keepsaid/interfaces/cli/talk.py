@@ -20,7 +20,8 @@ from keepsaid.domain.message import SYSTEM, Lane, lane_key
 from keepsaid.domain.route import PAUSED
 from keepsaid.errors import InputError, KeepsaidError, NotRunning
 from keepsaid.interfaces.cli.console import say, session, show, wrapped
-from keepsaid.interfaces.cli.remote import Remote, problem, running
+from keepsaid.interfaces.cli.remote import Remote, running
+from keepsaid.interfaces.problems import problem_in
 from keepsaid.interfaces.shapes import turn_shape
 from keepsaid.values import frozen
 
@@ -277,7 +278,7 @@ class ChatClient:
         if status == _UNKNOWN_TOKEN:
             raise self._gone(None)
         if status >= 400:
-            raise problem(body, status)
+            raise problem_in(body, status)
 
     def _gone(self, error: Exception | None) -> NotRunning:
         how = f" ({type(error).__name__})" if error else ""

@@ -2,75 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.principal import Scope
 from keepsaid.errors import InputError
-from keepsaid.interfaces import agent_shapes as shapes
+from keepsaid.interfaces import agent_calls
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute
-from keepsaid.interfaces.http.responses import read_query, render_in_thread
-from keepsaid.interfaces.shapes import Shape, forgetting_shape
-from keepsaid.services.assistant import TRANSCRIPT_MAX
+from keepsaid.interfaces.http.responses import NotFound, read_query
+from keepsaid.interfaces.shapes import Shape
+from keepsaid.text.normal import cut
 
-_TOKENS = 2_000
 _DIGITS_MAX = 18
 
 
-async def build_context(instance: Instance, call: OwnerCall) -> Response:
-    """What a model should be shown of memory before it answers `text` in `conversation`."""
-    conversation, text = (shapes.text_field(call.fields, name) for name in ("conversation", "text"))
-    tokens = shapes.number_field(call.fields, "tokens", _TOKENS)
-    built = await instance.services.assistant.context(call.who, conversation, text, tokens)
-    return await render_in_thread(lambda: shapes.context_shape(built))
+async def build_context(instance: Instance, call: OwnerCall) -> Shape:
+    """What a model should be shown of memory before it answers a text."""
+    return await agent_calls.context(desk_of(instance), call.who, call.fields)
 
 
 async def record(instance: Instance, call: OwnerCall) -> Response:
-    """Keep what was said and answered in `conversation`: 201, or 200 if all of it was there before."""
-    conversation, talk = shapes.text_field(call.fields, "conversation"), shapes.talk_of(call.fields.get("messages"))
-    shape = shapes.receipts_shape(await instance.services.assistant.record(call.who, conversation, talk))
+    """Keep talk: 201, or 200 if all of it was there before."""
+    shape = await agent_calls.record(desk_of(instance), call.who, call.fields)
     return JSONResponse(shape, 200 if all(one["duplicate"] for one in shape["messages"]) else 201)
 
 
-async def read_transcript(instance: Instance, call: OwnerCall) -> Response:
+async def read_transcript(instance: Instance, call: OwnerCall) -> Shape:
     """What was said in `?conversation=`, oldest first; `?after=` a position, `?limit=` messages at most."""
     query = read_query(call.request, "conversation", "after", "limit")
-    numbers = []
-    for name, default in (("after", 0), ("limit", TRANSCRIPT_MAX)):
-        text = query.get(name, str(default))
-        if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
-            raise InputError(f"{name} must be a whole number")
-        numbers.append(int(text))
-    assistant, (after, limit) = instance.services.assistant, numbers
-    span = await assistant.transcript(call.who, shapes.text_field(query, "conversation"), after=after, limit=limit)
-    return await render_in_thread(lambda: shapes.transcript_shape(span))
+    fields: dict[str, object] = dict(query)
+    for name in query.keys() & {"after", "limit"}:
+        fields[name] = _number(query, name)
+    return await agent_calls.transcript(desk_of(instance), call.who, fields)
 
 
 async def save(instance: Instance, call: OwnerCall) -> Response:
-    """Remember `text` as the caller's word: 201, or 200 if it was there before. `key` names it for who repeats it."""
-    fields = call.fields
-    text, kind = shapes.text_field(fields, "text"), shapes.text_field(fields, "kind", "fact")
-    key = shapes.text_field(fields, "key", call.request.headers.get("idempotency-key", ""))
-    conversation = shapes.text_field(fields, "conversation", "")
-    added = await instance.services.assistant.save(call.who, text, kind, key=key, conversation=conversation)
-    return JSONResponse(shapes.saved_shape(added), 201 if added.is_new else 200)
+    """Remember a text as the caller's word: 201, or 200 if it was there before."""
+    key = call.request.headers.get("idempotency-key")
+    fields = call.fields if key is None else {"key": key, **call.fields}
+    shape = await agent_calls.save(desk_of(instance), call.who, fields)
+    return JSONResponse(shape, 201 if shape["state"] == "stored" else 200)
 
 
 async def forget(instance: Instance, call: OwnerCall) -> Shape:
-    """Count what forgetting `ids` would take; with the word that this gives as `confirm`, forget it."""
-    names, confirm = shapes.names_field(call.fields, "ids"), shapes.text_field(call.fields, "confirm", "")
-    conversation, assistant = shapes.text_field(call.fields, "conversation", ""), instance.services.assistant
-    if not confirm:
-        counted = await assistant.count(call.who, names, conversation)
-        return shapes.counted_shape(counted, instance.clock.now_ms())
-    done = await assistant.forget(call.who, names, confirm, conversation)
-    return forgetting_shape(done.request, done.backups if call.who.everything else ())
+    """Count what would be forgotten; with the word that confirms it, forget it."""
+    return await agent_calls.forget(desk_of(instance), call.who, call.fields)
+
+
+async def ask(instance: Instance, call: OwnerCall) -> Shape:
+    """Any call of an agent by its name, as the library and `keepsaid mcp` make it from another process."""
+    name = call.request.path_params["call"]
+    if (answer := agent_calls.CALLS.get(name)) is None:
+        raise NotFound(f"there is no call {cut(name, 80)!r}; known: {', '.join(agent_calls.CALLS)}")
+    return await answer(desk_of(instance), call.who, call.fields)
+
+
+def desk_of(instance: Instance) -> agent_calls.Desk:
+    """Whom agents ask at an instance."""
+    return agent_calls.Desk(instance.services.assistant, instance.clock)
+
+
+def _number(query: Mapping[str, str], name: str) -> int:
+    text = query[name]
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
+        raise InputError(f"{name} must be a whole number")
+    return int(text)
 
 
 ROUTES = (
-    OwnerRoute("POST", "/v1/context", build_context, 1_000_000, scope=Scope.READ),
-    OwnerRoute("GET", "/v1/lanes", read_transcript, scope=Scope.READ),
-    OwnerRoute("POST", "/v1/lanes:record", record, 20_000_000, scope=Scope.WRITE),
-    OwnerRoute("POST", "/v1/memories", save, 1_000_000, scope=Scope.WRITE),
-    OwnerRoute("POST", "/v1/memories/forget", forget, 100_000, long=True, scope=Scope.WRITE),
+    OwnerRoute("POST", "/v1/context", build_context, 1_000_000, scopes=(Scope.READ,)),
+    OwnerRoute("GET", "/v1/lanes", read_transcript, scopes=(Scope.READ,)),
+    OwnerRoute("POST", "/v1/lanes:record", record, 20_000_000, scopes=(Scope.WRITE,)),
+    OwnerRoute("POST", "/v1/memories", save, 1_000_000, scopes=(Scope.WRITE,)),
+    OwnerRoute("POST", "/v1/agent/{call}", ask, 20_000_000, long=True, scopes=(Scope.READ, Scope.WRITE)),
+    OwnerRoute("POST", "/v1/memories/forget", forget, 100_000, long=True, scopes=(Scope.WRITE,)),
 )

@@ -112,10 +112,10 @@ def _message_shape(message: StoredMessage) -> Shape:
 
 
 ROUTES = (
-    OwnerRoute("POST", "/v1/batches:lease", lease, 10_000, long=True, empty=True, scope=Scope.OPERATE),
-    OwnerRoute("POST", "/v1/batches/{id}/{fence}/renew", renew, 10_000, empty=True, scope=Scope.OPERATE),
-    OwnerRoute("POST", "/v1/batches/{id}/{fence}/done", done, 4_000_000, scope=Scope.OPERATE),
-    OwnerRoute("POST", "/v1/batches/{id}/{fence}/fail", fail, 1_000_000, scope=Scope.OPERATE),
+    OwnerRoute("POST", "/v1/batches:lease", lease, 10_000, long=True, empty=True, scopes=(Scope.OPERATE,)),
+    OwnerRoute("POST", "/v1/batches/{id}/{fence}/renew", renew, 10_000, empty=True, scopes=(Scope.OPERATE,)),
+    OwnerRoute("POST", "/v1/batches/{id}/{fence}/done", done, 4_000_000, scopes=(Scope.OPERATE,)),
+    OwnerRoute("POST", "/v1/batches/{id}/{fence}/fail", fail, 1_000_000, scopes=(Scope.OPERATE,)),
     OwnerRoute("POST", "/v1/batches/{id}/requeue", requeue, 1_000_000),
     OwnerRoute("POST", "/v1/batches/{id}/drop", drop, 1_000_000),
 )

@@ -88,7 +88,7 @@ def no_such(kind: str, hint: str | None = None) -> responses.NotFound:
 class OwnerRoute(NamedTuple):
     """One route of the owner: what answers it, and how many bytes its body may have, 0 for a body that is not read.
 
-    What is `long` is broken off when the runtime stops. With a `scope`, keys that have it are let in too.
+    What is `long` is broken off when the runtime stops. Keys that have one of its `scopes` are let in too.
     """
 
     method: str
@@ -99,13 +99,13 @@ class OwnerRoute(NamedTuple):
     long: bool = False
     empty: bool = False
     """Whether the body may be left out."""
-    scope: Scope | None = None
+    scopes: tuple[Scope, ...] = ()
 
     def bound(self, instance: Instance, gate: Gate) -> Route:
         """The route of an instance, behind its gate."""
 
         async def endpoint(request: Request) -> Response:
-            who = gate.caller(request, self.scope)
+            who = gate.caller(request, self.scopes)
             body = await body_of(request, self.body_max) if self.body_max else b""
             fields = await fields_in(request, body) if body or (self.body_max and not self.empty) else {}
             answer = await self.answer(instance, OwnerCall(request, fields, who))

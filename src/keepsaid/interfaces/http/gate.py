@@ -6,7 +6,7 @@ import hmac
 import ipaddress
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from urllib.parse import urlsplit
 
@@ -99,10 +99,10 @@ class Gate:
         if not request.state.owner:
             raise responses.unauthorised(request, "the operator's token")
 
-    def caller(self, request: Request, scope: Scope | None) -> Principal:
-        """Who calls a route of the owner that is open to keys with a scope. Raises Unauthorised, NotAllowed or Refused.
+    def caller(self, request: Request, scopes: Sequence[Scope] = ()) -> Principal:
+        """Who calls a route of the owner that is open to keys with one of these scopes; without any, to none.
 
-        Without a scope it is open to the operator alone.
+        Raises Unauthorised, NotAllowed or Refused.
         """
         who = self.key_of(request)
         if who is None:
@@ -110,10 +110,11 @@ class Gate:
             return operator(LIBRARY)
         request.state.owner = False
         self._same_place(request, known=True)
-        if scope is None:
+        if not scopes:
             raise responses.unauthorised(request, "the operator's token")
-        if not who.may(scope):
-            raise NotAllowed(f"the key {who.name} does not open this: it needs the scope {scope}")
+        if not any(map(who.may, scopes)):
+            needed = " or ".join(scopes)
+            raise NotAllowed(f"the key {who.name} does not open this: it needs the scope {needed}")
         return who
 
     def talker(self, request: Request) -> Principal | None:
@@ -126,7 +127,7 @@ class Gate:
             self.client(request)
             return None
         request.state.known = True
-        return self.caller(request, Scope.TALK)
+        return self.caller(request, (Scope.TALK,))
 
     def key_of(self, request: Request) -> Principal | None:
         """The caller whose key a request carries; None for any other token, and for none."""

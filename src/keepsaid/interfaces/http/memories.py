@@ -262,14 +262,14 @@ ENTITY_ROUTES = (
 )
 
 ROUTES = (
-    OwnerRoute("GET", "/v1/memories", search, scope=Scope.READ),
-    OwnerRoute("GET", "/v1/memories/{id}", get_memory, scope=Scope.READ),
+    OwnerRoute("GET", "/v1/memories", search, scopes=(Scope.READ,)),
+    OwnerRoute("GET", "/v1/memories/{id}", get_memory, scopes=(Scope.READ,)),
     OwnerRoute("GET", "/v1/memories/{id}/turns", list_uses),
     OwnerRoute("POST", "/v1/memories/archive", archive, 100_000),
     OwnerRoute("POST", "/v1/memories/import", take_records, 64_000_000),
     OwnerRoute("POST", "/v1/memories/{id}/wrong", flag_memory, 10_000),
     OwnerRoute("POST", "/v1/memories/{id}/widen", share_memory, 100_000),
-    OwnerRoute("POST", "/v1/memories/{id}/edit", edit, 100_000, scope=Scope.WRITE),
+    OwnerRoute("POST", "/v1/memories/{id}/edit", edit, 100_000, scopes=(Scope.WRITE,)),
     OwnerRoute("POST", "/v1/memories/{id}/pin", pin, 100_000),
     OwnerRoute("POST", "/v1/memories/{id}/merge", merge, 100_000),
     OwnerRoute("POST", "/v1/forget", forget, 1_000_000, long=True),
@@ -278,6 +278,6 @@ ROUTES = (
     OwnerRoute("GET", "/v1/people", list_people),
     OwnerRoute("POST", "/v1/people/join", join_people, 100_000),
     OwnerRoute("POST", "/v1/people/split", split_person, 100_000),
-    OwnerRoute("GET", "/v1/turns/{id}", get_turn, scope=Scope.READ),
+    OwnerRoute("GET", "/v1/turns/{id}", get_turn, scopes=(Scope.READ,)),
     OwnerRoute("GET", "/v1/turns/{id}/without/{memory}", explain_absence),
 )

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from threading import Event, Thread
@@ -16,10 +17,14 @@ from keepsaid.app import instance, models
 from keepsaid.app.opening import opened
 from keepsaid.config import Home, load
 from keepsaid.domain.ids import read
+from keepsaid.domain.message import Trust
+from keepsaid.domain.principal import Principal, Scope
 from keepsaid.errors import ConfigError, InputError
+from keepsaid.interfaces.agent_calls import CALLS, Desk
+from keepsaid.interfaces.sdk.agents import AgentMemory
 from keepsaid.interfaces.sdk.inbox import EventClient, Inbox
 from keepsaid.interfaces.sdk.memory import MemoryClient
-from keepsaid.interfaces.sdk.values import Message, Receipt, Reply, reply_of
+from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt, Reply, reply_of
 from keepsaid.interfaces.shapes import turn_shape
 from keepsaid.interfaces.status_shape import status_shape
 from keepsaid.ports.model import AgentFunction, AgentPrompt, Model
@@ -125,6 +130,19 @@ class Keepsaid:
         said = Message(message, "user", "main", direct=True) if isinstance(message, str) else message
         asked = await parts.instance.services.asking.ask(parts.inbox.inbound_of(said), heard)
         return reply_of(asked.received, asked.story)
+
+    def agent(self, sender: str, *, account: str = "default", direct: bool = True) -> AgentMemory:
+        """Memory for an agent of yours that talks with one sender, in conversations of one account.
+
+        Where others read what is said there, `direct` is false: then only what was said in a conversation is read
+        there. What a key of the same account says and saves is read here too, if its sender has this name.
+        """
+        here = self._opened().instance
+        who = Principal(account, CHANNEL, sender, frozenset(Scope), Trust.KNOWN, direct)
+        if here.config.trust_of(who.origin("")) is Trust.OWNER:
+            who = replace(who, trust=Trust.OWNER)
+        desk = Desk(here.services.assistant, here.clock)
+        return AgentMemory(lambda name, fields: CALLS[name](desk, who, fields))
 
     async def status(self) -> dict[str, Any]:
         """Return what waits, what was answered and what is remembered; `warnings` say what is beyond its limit."""

@@ -18,7 +18,10 @@ _CLOSED = "[gone]"
 
 
 def check_replies(seen: Evidence) -> Iterator[str]:
-    """Every committed turn has one reply, which repeats all that it answers; replies with a URL have arrived."""
+    """Every committed turn has one reply, which repeats all that it answers; replies with a URL have arrived.
+
+    One that only keeps what was said to another agent has none.
+    """
     arrived = {post.reply for post in seen.posts}
     texts: dict[int | None, list[str]] = {}
     places = by_place(seen)
@@ -30,8 +33,9 @@ def check_replies(seen: Evidence) -> Iterator[str]:
     closed = {batch_id for batch_id, said in texts.items() if any(_CLOSED in text for text in said)}
     replies = Counter(reply.batch for reply in seen.replies if not reply.notice)
     given_up = {batch.id for batch in seen.batches if batch.state in ("dead", "review")}
+    kept = {batch.id for batch in seen.batches if batch.action == "listen"}
     for turn in seen.turns:
-        if turn.state == "committed" and replies[turn.batch] != 1:
+        if turn.state == "committed" and replies[turn.batch] != (turn.batch not in kept):
             yield f"answered: batch {turn.batch} has {replies[turn.batch]} replies"
     for reply in seen.replies:
         if reply.notice:

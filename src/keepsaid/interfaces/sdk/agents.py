@@ -1,0 +1,119 @@
+"""Memory for an agent of your own, in the name of one sender: in this process, or at an instance elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from keepsaid.config import Home, load
+from keepsaid.errors import ConfigError, NotRunning
+
+Ask = Callable[[str, Mapping[str, object]], Awaitable[dict[str, Any]]]
+"""Makes a call by its name, with its fields; returns the JSON object that it is answered with."""
+
+_TIMEOUT_S = 30.0
+
+
+class AgentMemory:
+    """Context, memory and talk of one sender, in conversations that no other sender can name.
+
+    Every method returns the JSON object that `docs/use/reference/agents.md` describes for HTTP.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def context(self, conversation: str, text: str, tokens: int = 2_000) -> dict[str, Any]:
+        """What a model should be shown before it answers a text: `memory`, `bulletin`, `summary`, and why."""
+        return await self._ask("context", {"conversation": conversation, "text": text, "tokens": tokens})
+
+    async def record(self, conversation: str, *messages: Mapping[str, str]) -> dict[str, Any]:
+        """Keep what was said, in order: `{"role": "user", "text": ...}`, with a `key` for who may say it again."""
+        return await self._ask("record", {"conversation": conversation, "messages": [dict(one) for one in messages]})
+
+    async def recall(self, query: str, limit: int = 10, *, conversation: str = "", **filters: str) -> dict[str, Any]:
+        """The best memories for a query, best first: `hits`. Filters: kind, person, since, until, as_of."""
+        return await self._ask("recall", {"query": query, "limit": limit, "conversation": conversation, **filters})
+
+    async def get(self, *ids: str) -> dict[str, Any]:
+        """Memories by their ids, whole, with history and sources."""
+        return await self._ask("get", {"ids": list(ids)})
+
+    async def save(self, text: str, kind: str = "fact", *, key: str = "", conversation: str = "") -> dict[str, Any]:
+        """Remember a text as the sender's word; under a `key` the same again changes nothing."""
+        return await self._ask("save", {"text": text, "kind": kind, "key": key, "conversation": conversation})
+
+    async def correct(self, memory: str, text: str, value: str = "") -> dict[str, Any]:
+        """Put a memory of the sender right; what it said before is kept as past."""
+        return await self._ask("correct", {"id": memory, "text": text, "value": value})
+
+    async def forget(self, ids: Sequence[str], confirm: str = "") -> dict[str, Any]:
+        """Count what would be forgotten; with the `confirm` that this gives, forget it."""
+        return await self._ask("forget", {"ids": list(ids), "confirm": confirm})
+
+    async def transcript(self, conversation: str, after: int = 0, limit: int = 200) -> dict[str, Any]:
+        """What was recorded of a conversation, oldest first."""
+        return await self._ask("transcript", {"conversation": conversation, "after": after, "limit": limit})
+
+    async def explain(self, turn: str) -> dict[str, Any]:
+        """Why a turn of the sender's own conversations answered as it did."""
+        return await self._ask("explain", {"id": turn})
+
+
+class RunningAgent:
+    """The memory of a running instance, asked over HTTP with a key; use it as `async with connect(...) as memory`."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url = url.rstrip("/")
+        self._token = token
+        self._client: Any = None
+
+    async def __aenter__(self) -> AgentMemory:
+        import httpx2  # noqa: PLC0415 - only who asks elsewhere needs it
+
+        head = {"Authorization": f"Bearer {self._token}"}
+        self._client = await httpx2.AsyncClient(headers=head, timeout=_TIMEOUT_S, trust_env=False).__aenter__()
+        return AgentMemory(self.ask)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.__aexit__(kind, error, trace)
+
+    async def ask(self, name: str, fields: Mapping[str, object]) -> dict[str, Any]:
+        """Make a call. Raises NotRunning where nothing answers, else the error that the instance answered with."""
+        import httpx2  # noqa: PLC0415 - it is loaded
+
+        from keepsaid.interfaces.problems import problem_in  # noqa: PLC0415 - errors are few
+
+        try:
+            answer = await self._client.post(f"{self._url}/v1/agent/{name}", content=json.dumps(fields).encode())
+        except httpx2.HTTPError as error:
+            raise NotRunning(f"nothing answers at {self._url} ({type(error).__name__})") from error
+        if answer.status_code >= 400:
+            raise problem_in(answer.content, answer.status_code)
+        told = answer.json()
+        if not isinstance(told, dict):
+            raise NotRunning(f"the server at {self._url} is not a keepsaid runtime")
+        return told
+
+
+def connect(home: str | Path | None = None, *, key: str, url: str = "") -> RunningAgent:
+    """The memory of an instance that runs: that of a home, by the name of one of its keys, or at `url` by its token.
+
+    Raises NotRunning where the home has no instance, and ConfigError for a key that it does not have.
+    """
+    if url:
+        return RunningAgent(url, key)
+    place = Home.at(Path(home) if home is not None else None)
+    try:
+        running = json.loads(place.runtime_file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise NotRunning("no instance of this home runs") from error
+    config, _ = load(place.config_file)
+    if (named := config.keys.get(key)) is None:
+        raise ConfigError(f"there is no key {key!r}", hint="keepsaid config show keys")
+    return RunningAgent(str(running["url"]), named.token.get_secret_value())
