@@ -72,7 +72,11 @@ def services_of(here: Instance) -> Services:
     operations, memories, clock, config = here.operations, here.memories, here.clock, here.config
     inbox = InboxService(operations, clock, here.flow.hints)
     backups, look = partial(backups_of, here.home, config), partial(host_status, here.home, config)
-    remembered = RememberedService(memories, lambda name: here.recorder.catch_up(conversation=name))
+
+    def remember(conversation: str) -> Awaitable[object]:
+        return here.recorder.catch_up(conversation=conversation)
+
+    remembered = RememberedService(memories, remember)
     changes = MemoryService(memories, operations, clock, here.redactor)
     search = SearchService(memories, here.search, archive_of(memories, clock), clock)
     forgetting = ForgettingService(here.forgetter, memories, backups, lambda: here.running, here.forgetting)
@@ -92,7 +96,7 @@ def services_of(here: Instance) -> Services:
         here.scheduling.service,
         StatusService(operations, memories, clock, config.buffer, look),
         BatchService(operations, here.flow, here.leases, here.attempt, clock),
-        Assistant((operations, memories), search, (changes, forgetting), context, here.record),
+        Assistant((operations, memories), search, (changes, forgetting), context, (here.record, remember)),
     )
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from keepsaid.domain.memory import OWNER, Listener, conversation_scope, episode_scope, person_of, person_scope
 from keepsaid.domain.message import Lane, Origin, Trust, lane_key
+from keepsaid.domain.recorded_talk import recorded_key
 from keepsaid.values import frozen
 
 
@@ -52,6 +53,10 @@ class Principal:
         """The root lane of one of its conversations."""
         return Lane(self.channel, self.name, conversation, lane_key(conversation))
 
+    def recorded_lane(self, conversation: str) -> Lane:
+        """The lane of what it recorded of one of its conversations."""
+        return self.lane(conversation)._replace(key=recorded_key(conversation))
+
     def owns(self, lane: Lane) -> bool:
         """Whether a lane is one of its conversations."""
         return self.everything or (lane.channel, lane.account) == (self.channel, self.name)
@@ -62,11 +67,14 @@ class Principal:
         return person_of(self.origin(""))
 
     def listener(self, conversation: str = "") -> Listener:
-        """Who hears what it reads, in a conversation or in none."""
-        lane = self.lane(conversation) if conversation else None
+        """Who hears what it reads, in the recorded talk of a conversation, or in none.
+
+        It asks for what it reads, so that all lanes of its conversations are open to it.
+        """
+        lane = self.recorded_lane(conversation) if conversation else None
         if self.everything:
             return Listener(lane, everything=True, cross=True)
-        return Listener(lane, self.person if self.direct else "", self.direct, asked=True)
+        return Listener(lane, self.person if self.direct else "", self.direct, asked=True, cross=True)
 
     def scope(self, conversation: str = "") -> str:
         """The scope of what it saves: its sender's own; where others listen, the conversation's."""

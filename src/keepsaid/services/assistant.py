@@ -6,7 +6,9 @@ memory goes by the listener of that principal: no face can widen it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,10 +18,10 @@ from keepsaid.domain.context import TranscriptSpan
 from keepsaid.domain.ids import read
 from keepsaid.domain.learning import LEARNABLE, LearnResult
 from keepsaid.domain.memory import Memory, Recalled
-from keepsaid.domain.message import ANSWERED, RECORDED, Content, Inbound, Lane, ProviderMarks, Trust
+from keepsaid.domain.message import ANSWERED, RECORDED, Content, Inbound, ProviderMarks, Trust
 from keepsaid.domain.principal import Principal, Scope
 from keepsaid.domain.recorded_talk import RECORDED_MAX, recorded_key
-from keepsaid.errors import InputError, NotAllowed
+from keepsaid.errors import InputError, NotAllowed, StoreError
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.services.context import BuiltContext, ContextService
 from keepsaid.services.forgetting import ForgetPreview, ForgetReceipt, ForgetRequest, ForgettingService
@@ -67,6 +69,12 @@ Record = Callable[[Sequence[Inbound]], Awaitable[tuple[Received, ...]]]
 """Stores recorded talk of one lane; returns a receipt for each message."""
 
 
+Remember = Callable[[str], Awaitable[object]]
+"""Has what was recorded of a conversation remembered, so that its agent finds it with the next call."""
+
+_REMEMBERED_WITHIN_S = 2.0
+
+
 class Assistant:
     """Answers principals; every method raises NotAllowed where the key does not open it."""
 
@@ -76,13 +84,13 @@ class Assistant:
         search: SearchService,
         changes: tuple[MemoryService, ForgettingService],
         context: ContextService,
-        record: Record,
+        record: tuple[Record, Remember],
     ) -> None:
         self._store, self._memories = stores
         self._search = search
         self._changes, self._forgetting = changes
         self._context = context
-        self._record = record
+        self._record, self._remember = record
 
     async def recall(self, who: Principal, asked: SearchRequest, conversation: str = "") -> Recalled:
         """The best memories for a query, best first, with the legs that could not answer named."""
@@ -154,7 +162,11 @@ class Assistant:
         _bound(said, RECORDED_MAX, "messages")
         if not conversation.strip():
             raise InputError("recorded talk needs the name of its conversation", safe="Nothing was recorded.")
-        return await self._record([_inbound(who, conversation, one) for one in said])
+        received = await self._record([_inbound(who, conversation, one) for one in said])
+        with suppress(StoreError, TimeoutError):  # it is stored: who remembers it comes to it later
+            async with asyncio.timeout(_REMEMBERED_WITHIN_S):
+                await self._remember(conversation)
+        return received
 
     async def explain(self, who: Principal, name: str) -> views.TurnStory:
         """A turn of its own conversations, with its context and the reasons for each memory. Raises InputError."""
@@ -170,15 +182,10 @@ class Assistant:
     ) -> TranscriptSpan:
         """What was said in one of its conversations after a position, oldest first: recorded talk, else all other."""
         _allow(who, Scope.READ)
-        lane, most = recorded_lane(who, conversation), max(1, min(limit, TRANSCRIPT_MAX))
+        lane, most = who.recorded_lane(conversation), max(1, min(limit, TRANSCRIPT_MAX))
         if await self._store.line(lane) is None:
             lane = who.lane(conversation)
         return await self._store.span(lane, after, most)
-
-
-def recorded_lane(who: Principal, conversation: str) -> Lane:
-    """The lane of the recorded talk of a conversation."""
-    return who.lane(conversation)._replace(key=recorded_key(conversation))
 
 
 def _allow(who: Principal, scope: Scope) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from keepsaid.domain import batch, memory, message, turn
 from keepsaid.domain.principal import Principal
-from keepsaid.domain.recorded_talk import recorded_key
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.errors import InputError
 from keepsaid.memory.injection import Injector
@@ -57,7 +56,7 @@ class ContextService:
             raise InputError(f"context needs a conversation and a text of 1 to {_TEXT_CHARS_MAX:,} characters")
         if not 0 <= tokens <= TOKENS_MAX:
             raise InputError(f"tokens must be a whole number from 0 to {TOKENS_MAX:,}")
-        lane = who.lane(conversation)._replace(key=recorded_key(conversation))
+        lane = who.recorded_lane(conversation)
         tail = await self.store.context(lane, _RECENT)
         claimed = _asked(who, lane, asked, self.clock.now_ms())
         reminder = self.reminder()

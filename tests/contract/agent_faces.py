@@ -1,0 +1,53 @@
+"""The faces by which agents outside come: the library in this process, and a running instance asked over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from tests.unit.http_cast import Site, site
+
+from keepsaid import AgentMemory, connect
+from keepsaid.interfaces.agent_calls import CALLS, Desk
+from keepsaid.interfaces.http.agents import desk_of
+
+KEYS = {
+    "ann": {"token": "a" * 40},
+    "bob": {"token": "b" * 40},
+    "boss": {"token": "c" * 40, "owner": True},
+    "club": {"token": "d" * 40, "direct": False},
+    "guest": {"token": "e" * 40, "scopes": ["read"]},
+    "writer": {"token": "f" * 40, "scopes": ["write"]},
+}
+"""Keys: of two people, of the owner, of a conversation that others read, and two that may do one thing each."""
+
+Face = Callable[[str], AgentMemory]
+"""The memory of a key, by its name."""
+
+
+@asynccontextmanager
+async def in_process(root: Path) -> AsyncIterator[Face]:
+    """The library in the process of the instance."""
+    async with site(root, answering=False, keys=KEYS) as here:
+        desk, callers = desk_of(here.instance), {who.name: who for who in here.instance.config.principals().values()}
+        yield lambda name: _asking(desk, callers[name])
+
+
+def _asking(desk: Desk, who: object) -> AgentMemory:
+    return AgentMemory(lambda call, fields: CALLS[call](desk, who, fields))  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def over_http(root: Path) -> AsyncIterator[Face]:
+    """An instance that runs, asked with keys."""
+    async with site(root, answering=False, keys=KEYS) as here, AsyncExitStack() as closing:
+        clients = {name: await closing.enter_async_context(_remote(here, name)) for name in KEYS}
+        yield lambda name: clients[name]
+
+
+def _remote(here: Site, name: str) -> AsyncIterator[AgentMemory]:
+    return connect(url=here.address.url, key=str(KEYS[name]["token"]))  # type: ignore[return-value]
+
+
+FACES = {"library": in_process, "http": over_http}
