@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from tests.unit.http_cast import Site, site
+from tests.unit.http_cast import site
 
 from keepsaid import AgentMemory, connect
+from keepsaid.domain.principal import Principal
 from keepsaid.interfaces.agent_calls import CALLS, Desk
 from keepsaid.interfaces.http.agents import desk_of
 
-KEYS = {
+KEYS: Mapping[str, Mapping[str, object]] = {
     "ann": {"token": "a" * 40},
     "bob": {"token": "b" * 40},
     "boss": {"token": "c" * 40, "owner": True},
@@ -34,20 +35,17 @@ async def in_process(root: Path) -> AsyncIterator[Face]:
         yield lambda name: _asking(desk, callers[name])
 
 
-def _asking(desk: Desk, who: object) -> AgentMemory:
-    return AgentMemory(lambda call, fields: CALLS[call](desk, who, fields))  # type: ignore[arg-type]
+def _asking(desk: Desk, who: Principal) -> AgentMemory:
+    return AgentMemory(lambda call, fields: CALLS[call](desk, who, fields))
 
 
 @asynccontextmanager
 async def over_http(root: Path) -> AsyncIterator[Face]:
     """An instance that runs, asked with keys."""
     async with site(root, answering=False, keys=KEYS) as here, AsyncExitStack() as closing:
-        clients = {name: await closing.enter_async_context(_remote(here, name)) for name in KEYS}
+        remote = {name: connect(url=here.address.url, key=str(one["token"])) for name, one in KEYS.items()}
+        clients = {name: await closing.enter_async_context(one) for name, one in remote.items()}
         yield lambda name: clients[name]
-
-
-def _remote(here: Site, name: str) -> AsyncIterator[AgentMemory]:
-    return connect(url=here.address.url, key=str(KEYS[name]["token"]))  # type: ignore[return-value]
 
 
 FACES = {"library": in_process, "http": over_http}
