@@ -33,7 +33,7 @@ def check_replies(seen: Evidence) -> Iterator[str]:
     closed = {batch_id for batch_id, said in texts.items() if any(_CLOSED in text for text in said)}
     replies = Counter(reply.batch for reply in seen.replies if not reply.notice)
     given_up = {batch.id for batch in seen.batches if batch.state in ("dead", "review")}
-    kept = {batch.id for batch in seen.batches if batch.action == "listen"}
+    kept = _kept(seen)
     for turn in seen.turns:
         if turn.state == "committed" and replies[turn.batch] != (turn.batch not in kept):
             yield f"answered: batch {turn.batch} has {replies[turn.batch]} replies"
@@ -45,6 +45,11 @@ def check_replies(seen: Evidence) -> Iterator[str]:
             yield f"answered: reply {reply.id} does not answer all messages of its batch"
         if reply.url is not None:
             yield from _arrived(reply, reply.id in arrived, closed=reply.batch in closed)
+
+
+def _kept(seen: Evidence) -> set[int]:
+    """Batches that nobody answers."""
+    return {batch.id for batch in seen.batches if batch.action == "listen"}
 
 
 def check_notices(seen: Evidence) -> Iterator[str]:
@@ -125,7 +130,7 @@ def check_episodes(seen: Evidence) -> Iterator[str]:
     Dropped messages and commands are none. A message that was given up may be one.
     """
     episodes = Counter(seen.episodes)
-    places = spans(seen, "forward", "spawn")
+    places, kept = spans(seen, "forward", "spawn", "listen"), _kept(seen)
     for message in seen.messages:
         times = episodes.pop(EpisodeRow("message", str(message.id)), 0)
         batch = places.get((message.lane, message.number))
@@ -135,7 +140,8 @@ def check_episodes(seen: Evidence) -> Iterator[str]:
     settled = group_messages_by_turn(seen)
     for turn in seen.turns:
         times = episodes.pop(EpisodeRow("reply", str(turn.id)), 0)
-        if times != any(not message.is_command for message in settled.get(turn.id, ())):
+        wanted = turn.batch not in kept and any(not message.is_command for message in settled.get(turn.id, ()))
+        if times != wanted:
             yield f"memory: the reply of turn {turn.id} is {times} episodes"
     for task, (state, _) in seen.tasks.items():
         if episodes.pop(EpisodeRow("task", str(task)), 0) != (state == "completed"):
