@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from tests.unit.http_cast import site
 
-from keepsaid import AgentMemory, connect
+from keepsaid import AgentMemory, InputError, KeepsaidError, KeyConflict, connect
 from keepsaid.domain.principal import Principal
+from keepsaid.errors import NotAllowed
 from keepsaid.interfaces.agent_calls import CALLS, Desk
 from keepsaid.interfaces.http.agents import desk_of
 
@@ -48,4 +55,65 @@ async def over_http(root: Path) -> AsyncIterator[Face]:
         yield lambda name: clients[name]
 
 
-FACES = {"library": in_process, "http": over_http}
+_TOOLS = {
+    "context": "context_build",
+    "recall": "memory_search",
+    "get": "memory_get",
+    "save": "memory_add",
+    "correct": "memory_correct",
+    "forget": "memory_forget",
+    "record": "record",
+    "transcript": "lane_get",
+    "explain": "memory_explain",
+}
+
+
+@asynccontextmanager
+async def over_mcp(root: Path) -> AsyncIterator[Face]:
+    """An instance that runs, asked by the client of the SDK."""
+    server = {"port": 0, "mcp_tools": "full"}
+    async with site(root, answering=False, keys=KEYS, server=server) as here:
+        yield lambda name: AgentMemory(partial(_connected, f"{here.address.url}/mcp", str(KEYS[name]["token"])))
+
+
+async def _connected(url: str, token: str, name: str, fields: Mapping[str, object]) -> dict[str, Any]:
+    """Connect for one call, and put what the tool returns as the other faces put it.
+
+    A client is left by the task that entered it, and nothing is raised within: a group would hold it.
+    """
+    given = {field: value for field, value in fields.items() if value != "" or name in ("record", "context")}
+    if name == "context":
+        given["message"] = given.pop("text")
+    if name == "recall":
+        given["bodies"] = True
+    head = {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=head, trust_env=False) as http,
+        Client(streamable_http_client(url, http_client=http)) as client,
+    ):
+        answer = await client.call_tool(_TOOLS[name], given)
+    text = str(getattr(answer.content[0], "text", ""))
+    if answer.is_error:
+        raise _error_in(text)
+    told = dict(answer.structured_content or {})
+    assert json.loads(text) == told
+    if name == "recall":
+        return {**told, "hits": [{"memory": one} for one in told["memories"]]}
+    if name == "context":
+        shown = [{"id": one, "shown": True, "reason": "it is in the block"} for one in told["memories"]]
+        return {**told, "memory": told["block"], "memories": shown}
+    return {**told, "backups": []} if name == "forget" and "id" in told else told
+
+
+def _error_in(text: str) -> KeepsaidError:
+    """The error that a tool's answer tells, by its words: the protocol has no codes for it."""
+    if "needs the scope" in text:
+        return NotAllowed(text)
+    return KeyConflict(text) if "was used before" in text else InputError(text)
+
+
+FACES: Mapping[str, Callable[[Path], AbstractAsyncContextManager[Face]]] = {
+    "library": in_process,
+    "http": over_http,
+    "mcp": over_mcp,
+}

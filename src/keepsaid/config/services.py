@@ -337,6 +337,8 @@ class ServerConfig(ConfigSection):
     operator_token: SecretStr | None = None
     """Bearer token of the owner: it opens everything, for `keepsaid --url` and programs that administer. Without one,
     each start makes another, which only commands on this machine can read."""
+    mcp_tools: Literal["core", "full"] = "core"
+    """Tools that MCP clients are offered: core (memory), or full (also recording, transcripts and explanations)."""
     connections_max: int = Field(512, ge=8, le=100_000)
     """Connections open at the same time, streams included; fewer where the process may open few files. At the limit
     the connection that has waited longest for a request is closed for a new one, or the new one gets 503."""

@@ -36,6 +36,7 @@ from keepsaid.interfaces.http import (
     channels,
     connections,
     conversations,
+    mcp,
     memories,
     messages,
     operator,
@@ -199,7 +200,9 @@ def _settings(app: Starlette, server: ServerConfig) -> uvicorn.Config:
 
 def application(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> Starlette:
     handlers = {404: responses.unrouted, 405: responses.unrouted}
-    app = Starlette(routes=routes(instance, gate, stopping), exception_handlers=handlers)
+    door = mcp.McpDoor(instance, gate)
+    app = Starlette(routes=[*routes(instance, gate, stopping), *mcp.routes(door)], exception_handlers=handlers)
+    app.state.mcp = door
     app.router.redirect_slashes = False
     app.state.refused_at = None
     app.state.bodies = bodies.Bodies(instance.config.server.bodies_bytes_max)
@@ -231,6 +234,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
         instance.telling.wake()
         http.should_exit = True
         await serving
+        await app.state.mcp.close()
         app.state.bodies.readers.close()
         bound.close()
 

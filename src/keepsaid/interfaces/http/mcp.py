@@ -1,0 +1,103 @@
+"""The MCP server over HTTP: `/mcp`, and `/mcp/c/CONVERSATION` for a client that is in one conversation alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from keepsaid import __version__
+from keepsaid.app.instance import Instance
+from keepsaid.domain import principal
+from keepsaid.errors import ConfigError, KeepsaidError, installation
+from keepsaid.interfaces.agent_calls import CALLS
+from keepsaid.interfaces.http.agents import desk_of
+from keepsaid.interfaces.http.gate import Gate
+from keepsaid.interfaces.http.responses import problem
+from keepsaid.interfaces.mcp.tools import CORE, FULL, Ask
+from keepsaid.interfaces.shapes import Shape
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+_SCOPES = (principal.Scope.READ, principal.Scope.WRITE)
+
+
+class McpDoor:
+    """Answers requests of the protocol. The SDK is loaded with the first one, and ends with `close`.
+
+    No request leads to another: there are no sessions, so that any process answers any of them.
+    """
+
+    def __init__(self, instance: Instance, gate: Gate) -> None:
+        self._instance = instance
+        self._gate = gate
+        self._serving: asyncio.Future[StreamableHTTPSessionManager] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._over = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the caller in by its key, and answer in its name."""
+        request = Request(scope, receive)
+        try:
+            scope["keepsaid.who"] = self._gate.caller(request, _SCOPES)
+            manager = await self._manager()
+        except KeepsaidError as error:
+            response: Response = problem(error)
+            await response(scope, receive, send)
+            return
+        await manager.handle_request(scope, receive, send)
+
+    async def close(self) -> None:
+        """End what runs."""
+        self._over.set()
+        if self._task is not None:
+            await self._task
+
+    async def _manager(self) -> StreamableHTTPSessionManager:
+        if self._serving is None:
+            self._serving = asyncio.get_running_loop().create_future()
+            self._task = asyncio.create_task(self._serve(self._serving), name="mcp")
+        return await asyncio.shield(self._serving)
+
+    async def _serve(self, ready: asyncio.Future[StreamableHTTPSessionManager]) -> None:
+        """The manager runs within one task, from its first request to the end of the server."""
+        try:
+            manager = await asyncio.to_thread(self._made)
+        except ImportError:
+            self._serving = None
+            ready.set_exception(ConfigError("the MCP server is not installed", hint=installation("mcp")))
+            return
+        async with manager.run():
+            ready.set_result(manager)
+            await self._over.wait()
+
+    def _made(self) -> StreamableHTTPSessionManager:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415 - an extra
+
+        from keepsaid.interfaces.mcp.server import server_of  # noqa: PLC0415 - it loads the SDK
+
+        tools = FULL if self._instance.config.server.mcp_tools == "full" else CORE
+        server = server_of(tools, self._asked, __version__)
+        return StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+
+    def _asked(self, request: Any) -> tuple[Ask, str]:
+        who, desk = request.scope["keepsaid.who"], desk_of(self._instance)
+
+        async def ask(name: str, fields: Mapping[str, object]) -> Shape:
+            return await CALLS[name](desk, who, fields)
+
+        return ask, unquote(request.scope.get("path_params", {}).get("conversation", ""))
+
+
+def routes(door: McpDoor) -> list[Route]:
+    """The addresses of the door."""
+    route = partial(Route, endpoint=door, methods=["GET", "POST", "DELETE"])
+    return [route("/mcp"), route("/mcp/c/{conversation}")]
