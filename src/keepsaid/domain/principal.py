@@ -88,6 +88,11 @@ class Principal:
         return self.everything or scope in own | {conversation_scope(self.lane(one)) for one in conversations}
 
 
+def own_agent(account: str) -> Principal:
+    """An agent that the owner runs on this machine: it reads and changes what the owner does in direct chats."""
+    return Principal(account, "library", OWNER, frozenset(Scope), Trust.OWNER)
+
+
 def operator(channel: str, account: str = "default") -> Principal:
     """The owner's own programs: who may run commands on this machine, or carries the operator's token."""
     return Principal(account, channel, OWNER, frozenset(Scope), Trust.OWNER, everything=True)

@@ -21,6 +21,7 @@ GROUPS = {
     "Talk": {
         "chat": "Chat in the terminal, send lines through a pipe, or ask once with -m",
         "serve": "Run the server until it is stopped",
+        "mcp": "Serve memory to an MCP client over stdin and stdout",
     },
     "See": {
         "status": "Show whether keepsaid runs, what waits, and what needs attention",

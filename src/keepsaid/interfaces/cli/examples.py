@@ -5,6 +5,7 @@ from __future__ import annotations
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "chat": ("chat", 'chat -m "What did I plan for Friday?"'),
     "serve": ("serve", "serve --port 8080"),
+    "mcp": ("mcp", "mcp --key claude"),
     "status": ("status", "status --check", "status --watch"),
     "why": ("why", "why --all", "why --not mem_0k3v9q2m5x8tw"),
     "doctor": ("doctor", "doctor --fix", "doctor --bundle report.zip"),

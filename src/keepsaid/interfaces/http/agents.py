@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain.principal import Scope
+from keepsaid.domain.principal import Principal, Scope, own_agent
 from keepsaid.errors import InputError
 from keepsaid.interfaces import agent_calls
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute
-from keepsaid.interfaces.http.responses import NotFound, read_query
+from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_query
+from keepsaid.interfaces.sdk.agents import ACCOUNT
 from keepsaid.interfaces.shapes import Shape
 from keepsaid.text.normal import cut
 
 _DIGITS_MAX = 18
+_ACCOUNT = r"[a-z][a-z0-9_-]{0,39}"
 
 
 async def build_context(instance: Instance, call: OwnerCall) -> Shape:
@@ -56,7 +59,17 @@ async def ask(instance: Instance, call: OwnerCall) -> Shape:
     name = call.request.path_params["call"]
     if (answer := agent_calls.CALLS.get(name)) is None:
         raise NotFound(f"there is no call {cut(name, 80)!r}; known: {', '.join(agent_calls.CALLS)}")
-    return await answer(desk_of(instance), call.who, call.fields)
+    return await answer(desk_of(instance), _caller(instance, call), call.fields)
+
+
+def _caller(instance: Instance, call: OwnerCall) -> Principal:
+    """Who calls: the sender of a key; the operator, or an agent of the owner in the account that a header names."""
+    account = call.request.headers.get(ACCOUNT, "")
+    if not account or not call.who.everything:
+        return call.who
+    if re.fullmatch(_ACCOUNT, account) is None or account in (*instance.config.keys, call.who.name):
+        raise BadRequest(f"{ACCOUNT} must be a name of its own in small letters, and not that of a key")
+    return own_agent(account)
 
 
 def desk_of(instance: Instance) -> agent_calls.Desk:

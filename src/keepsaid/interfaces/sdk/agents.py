@@ -14,6 +14,9 @@ from keepsaid.errors import ConfigError, NotRunning
 Ask = Callable[[str, Mapping[str, object]], Awaitable[dict[str, Any]]]
 """Makes a call by its name, with its fields; returns the JSON object that it is answered with."""
 
+ACCOUNT = "X-Keepsaid-Account"
+"""The header by which the operator calls as an agent of the owner, in conversations of this account."""
+
 _TIMEOUT_S = 30.0
 
 
@@ -66,16 +69,15 @@ class AgentMemory:
 class RunningAgent:
     """The memory of a running instance, asked over HTTP with a key; use it as `async with connect(...) as memory`."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, *, account: str = "") -> None:
         self._url = url.rstrip("/")
-        self._token = token
+        self._head = {"Authorization": f"Bearer {token}", **({ACCOUNT: account} if account else {})}
         self._client: Any = None
 
     async def __aenter__(self) -> AgentMemory:
         import httpx2  # noqa: PLC0415 - only who asks elsewhere needs it
 
-        head = {"Authorization": f"Bearer {self._token}"}
-        self._client = await httpx2.AsyncClient(headers=head, timeout=_TIMEOUT_S, trust_env=False).__aenter__()
+        self._client = await httpx2.AsyncClient(headers=self._head, timeout=_TIMEOUT_S, trust_env=False).__aenter__()
         return AgentMemory(self.ask)
 
     async def __aexit__(
