@@ -22,7 +22,6 @@ from keepsaid.errors import (
 )
 
 if _typing.TYPE_CHECKING:
-    from keepsaid.interfaces.sdk.agents import AgentMemory, connect
     from keepsaid.interfaces.sdk.client import BlockingKeepsaid, Keepsaid
     from keepsaid.interfaces.sdk.inbox import Batch, Inbox
     from keepsaid.interfaces.sdk.memory import MemoryClient
@@ -32,7 +31,6 @@ if _typing.TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AgentMemory",
     "AgentPrompt",
     "Batch",
     "BlockingKeepsaid",
@@ -58,11 +56,9 @@ __all__ = [
     "TooLarge",
     "UnknownChannel",
     "__version__",
-    "connect",
 ]
 
 _HOMES = {
-    "AgentMemory": "agents",
     "AgentPrompt": "client",
     "Batch": "inbox",
     "BlockingKeepsaid": "client",
@@ -76,7 +72,6 @@ _HOMES = {
     "Receipt": "values",
     "Remembered": "values",
     "Reply": "values",
-    "connect": "agents",
 }
 
 

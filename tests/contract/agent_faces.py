@@ -12,13 +12,14 @@ from typing import Any
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from tests.unit.http_cast import site
+from tests.unit.http_cast import site as running_site
 
-from keepsaid import AgentMemory, InputError, KeepsaidError, KeyConflict, connect
+from keepsaid import InputError, KeepsaidError, KeyConflict
 from keepsaid.domain.principal import Principal
 from keepsaid.errors import NotAllowed
-from keepsaid.interfaces.agent_calls import CALLS, Desk
-from keepsaid.interfaces.http.agents import desk_of
+from keepsaid.interfaces.agent_calls import CALLS, CallSite
+from keepsaid.interfaces.http.agents import call_site_of
+from keepsaid.interfaces.sdk.agents import AgentMemory, connect
 
 KEYS: Mapping[str, Mapping[str, object]] = {
     "ann": {"token": "a" * 40},
@@ -37,19 +38,22 @@ Face = Callable[[str], AgentMemory]
 @asynccontextmanager
 async def in_process(root: Path) -> AsyncIterator[Face]:
     """The library in the process of the instance."""
-    async with site(root, answering=False, keys=KEYS) as here:
-        desk, callers = desk_of(here.instance), {who.name: who for who in here.instance.config.principals().values()}
-        yield lambda name: _asking(desk, callers[name])
+    async with running_site(root, answering=False, keys=KEYS) as here:
+        site, callers = (
+            call_site_of(here.instance),
+            {who.name: who for who in here.instance.config.principals().values()},
+        )
+        yield lambda name: _asking(site, callers[name])
 
 
-def _asking(desk: Desk, who: Principal) -> AgentMemory:
-    return AgentMemory(lambda call, fields: CALLS[call](desk, who, fields))
+def _asking(site: CallSite, who: Principal) -> AgentMemory:
+    return AgentMemory(lambda call, fields: CALLS[call](site, who, fields))
 
 
 @asynccontextmanager
 async def over_http(root: Path) -> AsyncIterator[Face]:
     """An instance that runs, asked with keys."""
-    async with site(root, answering=False, keys=KEYS) as here, AsyncExitStack() as closing:
+    async with running_site(root, answering=False, keys=KEYS) as here, AsyncExitStack() as closing:
         remote = {name: connect(url=here.address.url, key=str(one["token"])) for name, one in KEYS.items()}
         clients = {name: await closing.enter_async_context(one) for name, one in remote.items()}
         yield lambda name: clients[name]
@@ -72,7 +76,7 @@ _TOOLS = {
 async def over_mcp(root: Path) -> AsyncIterator[Face]:
     """An instance that runs, asked by the client of the SDK."""
     server = {"port": 0, "mcp_tools": "full"}
-    async with site(root, answering=False, keys=KEYS, server=server) as here:
+    async with running_site(root, answering=False, keys=KEYS, server=server) as here:
         yield lambda name: AgentMemory(partial(_connected, f"{here.address.url}/mcp", str(KEYS[name]["token"])))
 
 

@@ -18,6 +18,7 @@ from tests.docs.markdown import lines_of, table
 
 from keepsaid.config.channels import CHANNELS, ChannelConfig, OwnerIdentity
 from keepsaid.config.conversations import RuleConfig
+from keepsaid.config.keys import KeyConfig
 from keepsaid.config.services import ExtensionConfig
 from keepsaid.config.settings import ENV_PREFIX, Config
 
@@ -78,6 +79,11 @@ once they are named here.
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", SecretStr: "secret"}
 
 
+_KEYS = """\
+Agents and programs that are let in over [HTTP and MCP](agents.md), each as one sender, by the name of their key.
+"""
+
+
 def page() -> str:
     """The whole page."""
     fields = Config.model_fields
@@ -90,6 +96,8 @@ def page() -> str:
             parts += [_BUILT_IN, _built_in()]
         elif name == "extensions":
             parts += ["## extensions\n", _EXTENSIONS, _settings(ExtensionConfig, ("extensions", "ID"))]
+        elif name == "keys":
+            parts += ["## keys\n", _KEYS, _settings(KeyConfig, ("keys", "NAME"))]
         elif name != "agent":
             parts += _section(name, field)
     return lines_of("\n".join(parts))

@@ -11,7 +11,7 @@ from keepsaid.interfaces.cli.commands import GROUPS, NOUNS, plugin_commands, tre
 from keepsaid.interfaces.cli.examples import EXAMPLES
 from keepsaid.interfaces.cli.program import run, shared, shared_first
 
-_TOP_MAX = 14
+_TOP_MAX = 15
 _COMMANDS = {" ".join(path): command for path, command in walk(tree([], shared)) if not hasattr(command, "commands")}
 
 

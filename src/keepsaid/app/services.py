@@ -6,19 +6,26 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from keepsaid.adapters.system.files import HistoryFile
 from keepsaid.app.backups import backups_of
 from keepsaid.app.stores import archive_of, host_status
-from keepsaid.config import Home
+from keepsaid.app.work import ScheduleRunner, TaskRunners
+from keepsaid.config import Config, Home
 from keepsaid.domain import commits, event
+from keepsaid.domain.message import Inbound
 from keepsaid.domain.prompt import Json
 from keepsaid.engine import forgetter, subscriptions, supervisor
+from keepsaid.engine.workers import Attempt
 from keepsaid.events import catalog
 from keepsaid.events.dispatcher import NewsPublisher, wait_for
+from keepsaid.memory.recall.recollection import Recollection
+from keepsaid.memory.recording import Recorder
+from keepsaid.pipeline.leasing import Leases
+from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.memory_maintenance import MemoryNews
-from keepsaid.ports.runtime import Clock, Ids, StopToken
+from keepsaid.ports.runtime import Clock, Hint, Ids, Redactor, StopToken
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.services.assistant import Assistant
 from keepsaid.services.batches import BatchService
@@ -26,7 +33,7 @@ from keepsaid.services.context import ContextService
 from keepsaid.services.conversations import ConversationService
 from keepsaid.services.entities import EntityService
 from keepsaid.services.forgetting import ForgettingService
-from keepsaid.services.inbox import AskService, InboxService
+from keepsaid.services.inbox import AskService, InboxService, ProgressHub
 from keepsaid.services.memories import MemoryService, RememberedService, SearchService
 from keepsaid.services.pairing import PairingService
 from keepsaid.services.people import PeopleService
@@ -35,9 +42,6 @@ from keepsaid.services.status import StatusService
 from keepsaid.services.tasks import TaskService
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
-
-if TYPE_CHECKING:
-    from keepsaid.app.instance import Instance
 
 
 def forgetter_of(
@@ -67,7 +71,38 @@ class Services:
     assistant: Assistant
 
 
-def services_of(here: Instance) -> Services:
+class ServedParts(Protocol):
+    """The parts of an instance that its services work with."""
+
+    home: Home
+    config: Config
+    operations: Store
+    memories: MemoryStore
+    clock: Clock
+    ids: Ids
+    flow: MessagePipeline
+    hub: ProgressHub
+    recorder: Recorder
+    search: Recollection
+    forgetter: forgetter.Forgetter
+    forgetting: Hint
+    working: TaskRunners
+    scheduling: ScheduleRunner
+    leases: Leases
+    attempt: Attempt
+
+    @property
+    def redactor(self) -> Redactor: ...
+
+    @property
+    def running(self) -> bool: ...
+
+    async def receive(self, inbound: Inbound) -> commits.Received: ...
+
+    async def record(self, said: Sequence[Inbound]) -> tuple[commits.Received, ...]: ...
+
+
+def services_of(here: ServedParts) -> Services:
     """The services of an instance; while it is not started, they take commands alone."""
     operations, memories, clock, config = here.operations, here.memories, here.clock, here.config
     inbox = InboxService(operations, clock, here.flow.hints)

@@ -67,7 +67,7 @@ class Principal:
         return person_of(self.origin(""))
 
     def listener(self, conversation: str = "") -> Listener:
-        """Who hears what it reads, in the recorded talk of a conversation, or in none.
+        """Whose eyes it reads with, in the recorded talk of a conversation, or in none.
 
         It asks for what it reads, so that all lanes of its conversations are open to it.
         """

@@ -20,81 +20,81 @@ Fields = Mapping[str, object]
 
 
 @frozen
-class Desk:
+class CallSite:
     """Who is asked, and by which clock states are shown."""
 
     assistant: Assistant
     clock: Clock
 
 
-async def context(desk: Desk, who: Principal, fields: Fields) -> Shape:
+async def context(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """What a model should be shown of memory before it answers `text` in `conversation`, in `tokens` at most."""
     conversation, text = (shapes.text_field(fields, name) for name in ("conversation", "text"))
     tokens = shapes.number_field(fields, "tokens", _TOKENS)
-    return shapes.context_shape(await desk.assistant.context(who, conversation, text, tokens))
+    return shapes.context_shape(await site.assistant.context(who, conversation, text, tokens))
 
 
-async def recall(desk: Desk, who: Principal, fields: Fields) -> Shape:
+async def recall(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """The best memories for `query`, best first, `limit` at most; filters narrow them."""
     query, limit = shapes.text_field(fields, "query"), shapes.number_field(fields, "limit", _LIMIT)
     narrowing = filters_of({name: shapes.text_field(fields, name, "") for name in _FILTERS})
     asked = SearchRequest(query, max(1, min(limit, _LIMIT_MAX)), narrowing)
-    found = await desk.assistant.recall(who, asked, shapes.text_field(fields, "conversation", ""))
-    return recalled_shape(found, desk.clock.now_ms())
+    found = await site.assistant.recall(who, asked, shapes.text_field(fields, "conversation", ""))
+    return recalled_shape(found, site.clock.now_ms())
 
 
-async def get(desk: Desk, who: Principal, fields: Fields) -> Shape:
+async def get(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """The memories `ids`, whole, each with its history and sources."""
     names, conversation = shapes.names_field(fields, "ids"), shapes.text_field(fields, "conversation", "")
-    found = await desk.assistant.get(who, names, conversation)
-    return {"memories": [shapes.story_shape(one, desk.clock.now_ms()) for one in found]}
+    found = await site.assistant.get(who, names, conversation)
+    return {"memories": [shapes.story_shape(one, site.clock.now_ms()) for one in found]}
 
 
-async def save(desk: Desk, who: Principal, fields: Fields) -> Shape:
+async def save(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """Remember `text` as the caller's word; `key` names it for who says it again."""
     text, kind = shapes.text_field(fields, "text"), shapes.text_field(fields, "kind", "fact")
     key, conversation = (shapes.text_field(fields, name, "") for name in ("key", "conversation"))
-    return shapes.saved_shape(await desk.assistant.save(who, text, kind, key=key, conversation=conversation))
+    return shapes.saved_shape(await site.assistant.save(who, text, kind, key=key, conversation=conversation))
 
 
-async def correct(desk: Desk, who: Principal, fields: Fields) -> Shape:
+async def correct(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """Put the memory `id` right: from now on it says `text`, and `value` is what its slot is."""
     name, text = (shapes.text_field(fields, field) for field in ("id", "text"))
     value, conversation = (shapes.text_field(fields, field, "") for field in ("value", "conversation"))
-    return shapes.corrected_shape(name, await desk.assistant.correct(who, name, text, value, conversation))
+    return shapes.corrected_shape(name, await site.assistant.correct(who, name, text, value, conversation))
 
 
-async def forget(desk: Desk, who: Principal, fields: Fields) -> Shape:
+async def forget(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """Count what forgetting `ids` would take; with the word that this gives as `confirm`, forget it."""
     names, confirm = shapes.names_field(fields, "ids"), shapes.text_field(fields, "confirm", "")
     conversation = shapes.text_field(fields, "conversation", "")
     if not confirm:
-        counted = await desk.assistant.count(who, names, conversation)
-        return shapes.counted_shape(counted, desk.clock.now_ms())
-    done = await desk.assistant.forget(who, names, confirm, conversation)
+        counted = await site.assistant.count(who, names, conversation)
+        return shapes.counted_shape(counted, site.clock.now_ms())
+    done = await site.assistant.forget(who, names, confirm, conversation)
     # where backups are is the owner's concern
     return forgetting_shape(done.request, done.backups if who.everything else ())
 
 
-async def record(desk: Desk, who: Principal, fields: Fields) -> Shape:
+async def record(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """Keep what was said and answered in `conversation`, in order: `messages` with `role` and `text`."""
     conversation, talk = shapes.text_field(fields, "conversation"), shapes.talk_of(fields.get("messages"))
-    return shapes.receipts_shape(await desk.assistant.record(who, conversation, talk))
+    return shapes.receipts_shape(await site.assistant.record(who, conversation, talk))
 
 
-async def transcript(desk: Desk, who: Principal, fields: Fields) -> Shape:
+async def transcript(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """What was said in `conversation` after the position `after`, oldest first, `limit` messages at most."""
     conversation, after = shapes.text_field(fields, "conversation"), shapes.number_field(fields, "after", 0)
     limit = shapes.number_field(fields, "limit", TRANSCRIPT_MAX)
-    return shapes.transcript_shape(await desk.assistant.transcript(who, conversation, after=after, limit=limit))
+    return shapes.transcript_shape(await site.assistant.transcript(who, conversation, after=after, limit=limit))
 
 
-async def explain(desk: Desk, who: Principal, fields: Fields) -> Shape:
+async def explain(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """Why the turn `id` answered as it did: what it was shown of memory, and what not."""
-    return {"turn": turn_shape(await desk.assistant.explain(who, shapes.text_field(fields, "id")))}
+    return {"turn": turn_shape(await site.assistant.explain(who, shapes.text_field(fields, "id")))}
 
 
-Call = Callable[[Desk, Principal, Fields], Awaitable[Shape]]
+Call = Callable[[CallSite, Principal, Fields], Awaitable[Shape]]
 
 CALLS: Mapping[str, Call] = MappingProxyType({
     "context": context, "recall": recall, "get": get, "save": save, "correct": correct, "forget": forget,

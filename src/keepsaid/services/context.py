@@ -58,7 +58,7 @@ class ContextService:
             raise InputError(f"tokens must be a whole number from 0 to {TOKENS_MAX:,}")
         lane = who.recorded_lane(conversation)
         tail = await self.store.context(lane, _RECENT)
-        claimed = _asked(who, lane, asked, self.clock.now_ms())
+        claimed = _unstored_batch(who, lane, asked, self.clock.now_ms())
         reminder = self.reminder()
         if isinstance(reminder, Injector):
             reminder = replace(reminder, settings=replace(reminder.settings, tokens_max=tokens))
@@ -70,7 +70,7 @@ class ContextService:
         return BuiltContext(injection, str(bulletin), tail.summary.text if tail.summary else "")
 
 
-def _asked(who: Principal, lane: message.Lane, text: str, at: int) -> turn.ClaimedBatch:
+def _unstored_batch(who: Principal, lane: message.Lane, text: str, at: int) -> turn.ClaimedBatch:
     """A batch as its turn would see it; it is in no store."""
     origin = who.origin(lane.conversation)
     said = message.StoredMessage(0, lane, 1, message.Inbound(origin, message.Content(b"", text)), at)

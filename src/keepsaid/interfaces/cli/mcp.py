@@ -46,14 +46,14 @@ async def _serve(home: Home, config: Config, key: str, *, full: bool) -> None:
     from keepsaid.interfaces.mcp.server import server_of  # noqa: PLC0415
     from keepsaid.interfaces.mcp.tools import CORE, FULL  # noqa: PLC0415
 
-    async with _asked(home, config, key) as ask:
+    async with _connected(home, config, key) as ask:
         server = server_of(FULL if full else CORE, lambda _request: (ask, ""), __version__)
         async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
 
 
 @asynccontextmanager
-async def _asked(home: Home, config: Config, key: str) -> AsyncIterator[Ask]:
+async def _connected(home: Home, config: Config, key: str) -> AsyncIterator[Ask]:
     """Who is asked: the running instance, else this process, which then is it. Raises ConfigError for no such key."""
     from keepsaid.domain.principal import own_agent  # noqa: PLC0415 - help is shown without
     from keepsaid.interfaces.cli.remote import running  # noqa: PLC0415
@@ -75,13 +75,13 @@ async def _asked(home: Home, config: Config, key: str) -> AsyncIterator[Ask]:
 @asynccontextmanager
 async def _opened(home: Home, config: Config, who: Principal) -> AsyncIterator[Ask]:
     from keepsaid.app.opening import opened  # noqa: PLC0415 - it loads the runtime
-    from keepsaid.interfaces.agent_calls import CALLS, Desk  # noqa: PLC0415
+    from keepsaid.interfaces.agent_calls import CALLS, CallSite  # noqa: PLC0415
 
     async with opened(home, config) as instance:
         await instance.start(answering=False)
-        desk = Desk(instance.services.assistant, instance.clock)
+        site = CallSite(instance.services.assistant, instance.clock)
 
         async def ask(name: str, fields: Mapping[str, Any]) -> Shape:
-            return await CALLS[name](desk, who, fields)
+            return await CALLS[name](site, who, fields)
 
         yield ask

@@ -23,12 +23,12 @@ _ACCOUNT = r"[a-z][a-z0-9_-]{0,39}"
 
 async def build_context(instance: Instance, call: OwnerCall) -> Shape:
     """What a model should be shown of memory before it answers a text."""
-    return await agent_calls.context(desk_of(instance), call.who, call.fields)
+    return await agent_calls.context(call_site_of(instance), call.who, call.fields)
 
 
 async def record(instance: Instance, call: OwnerCall) -> Response:
     """Keep talk: 201, or 200 if all of it was there before."""
-    shape = await agent_calls.record(desk_of(instance), call.who, call.fields)
+    shape = await agent_calls.record(call_site_of(instance), call.who, call.fields)
     return JSONResponse(shape, 200 if all(one["duplicate"] for one in shape["messages"]) else 201)
 
 
@@ -38,20 +38,20 @@ async def read_transcript(instance: Instance, call: OwnerCall) -> Shape:
     fields: dict[str, object] = dict(query)
     for name in query.keys() & {"after", "limit"}:
         fields[name] = _number(query, name)
-    return await agent_calls.transcript(desk_of(instance), call.who, fields)
+    return await agent_calls.transcript(call_site_of(instance), call.who, fields)
 
 
 async def save(instance: Instance, call: OwnerCall) -> Response:
     """Remember a text as the caller's word: 201, or 200 if it was there before."""
     key = call.request.headers.get("idempotency-key")
     fields = call.fields if key is None else {"key": key, **call.fields}
-    shape = await agent_calls.save(desk_of(instance), call.who, fields)
+    shape = await agent_calls.save(call_site_of(instance), call.who, fields)
     return JSONResponse(shape, 201 if shape["state"] == "stored" else 200)
 
 
 async def forget(instance: Instance, call: OwnerCall) -> Shape:
     """Count what would be forgotten; with the word that confirms it, forget it."""
-    return await agent_calls.forget(desk_of(instance), call.who, call.fields)
+    return await agent_calls.forget(call_site_of(instance), call.who, call.fields)
 
 
 async def ask(instance: Instance, call: OwnerCall) -> Shape:
@@ -59,7 +59,7 @@ async def ask(instance: Instance, call: OwnerCall) -> Shape:
     name = call.request.path_params["call"]
     if (answer := agent_calls.CALLS.get(name)) is None:
         raise NotFound(f"there is no call {cut(name, 80)!r}; known: {', '.join(agent_calls.CALLS)}")
-    return await answer(desk_of(instance), _caller(instance, call), call.fields)
+    return await answer(call_site_of(instance), _caller(instance, call), call.fields)
 
 
 def _caller(instance: Instance, call: OwnerCall) -> Principal:
@@ -72,9 +72,9 @@ def _caller(instance: Instance, call: OwnerCall) -> Principal:
     return own_agent(account)
 
 
-def desk_of(instance: Instance) -> agent_calls.Desk:
+def call_site_of(instance: Instance) -> agent_calls.CallSite:
     """Whom agents ask at an instance."""
-    return agent_calls.Desk(instance.services.assistant, instance.clock)
+    return agent_calls.CallSite(instance.services.assistant, instance.clock)
 
 
 def _number(query: Mapping[str, str], name: str) -> int:

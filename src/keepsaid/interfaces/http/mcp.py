@@ -18,7 +18,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain import principal
 from keepsaid.errors import ConfigError, KeepsaidError, installation
 from keepsaid.interfaces.agent_calls import CALLS
-from keepsaid.interfaces.http.agents import desk_of
+from keepsaid.interfaces.http.agents import call_site_of
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import problem
 from keepsaid.interfaces.mcp.tools import CORE, FULL, Ask
@@ -85,14 +85,14 @@ class McpDoor:
         from keepsaid.interfaces.mcp.server import server_of  # noqa: PLC0415 - it loads the SDK
 
         tools = FULL if self._instance.config.server.mcp_tools == "full" else CORE
-        server = server_of(tools, self._asked, __version__)
+        server = server_of(tools, self._ask_of, __version__)
         return StreamableHTTPSessionManager(server, json_response=True, stateless=True)
 
-    def _asked(self, request: Any) -> tuple[Ask, str]:
-        who, desk = request.scope["keepsaid.who"], desk_of(self._instance)
+    def _ask_of(self, request: Any) -> tuple[Ask, str]:
+        who, site = request.scope["keepsaid.who"], call_site_of(self._instance)
 
         async def ask(name: str, fields: Mapping[str, object]) -> Shape:
-            return await CALLS[name](desk, who, fields)
+            return await CALLS[name](site, who, fields)
 
         return ask, unquote(request.scope.get("path_params", {}).get("conversation", ""))
 

@@ -166,7 +166,7 @@ EVENTS = "text/event-stream"
 """The type of a stream of server-sent events."""
 
 
-def _spoken_by(who: Principal, fields: Mapping[str, object]) -> dict[str, object]:
+def _fields_of_key(who: Principal, fields: Mapping[str, object]) -> dict[str, object]:
     """The fields of a message of a key: it speaks as its sender alone. Raises BadRequest where they say otherwise."""
     own = {"channel": who.channel, "account": who.name, "sender": who.sender, "direct": who.direct}
     for name, value in own.items():
@@ -196,7 +196,7 @@ class Messages:
         who = self._gate.talker(request)
         body, fields = await self._taken(request)
         if who is not None:
-            fields = _spoken_by(who, fields)
+            fields = _fields_of_key(who, fields)
         inbound = inbound_of(self._instance.config, fields, body, request.headers.get("idempotency-key"))
         if who is not None:
             inbound = replace(inbound, origin=replace(inbound.origin, trust=who.trust))

@@ -67,7 +67,7 @@ class AgentMemory:
 
 
 class RunningAgent:
-    """The memory of a running instance, asked over HTTP with a key; use it as `async with connect(...) as memory`."""
+    """The memory of a running instance, asked over HTTP with a key. Use it as `async with Keepsaid.connect(...)`."""
 
     def __init__(self, url: str, token: str, *, account: str = "") -> None:
         self._url = url.rstrip("/")

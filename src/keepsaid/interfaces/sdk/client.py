@@ -20,8 +20,8 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.message import Trust
 from keepsaid.domain.principal import Principal, Scope
 from keepsaid.errors import ConfigError, InputError
-from keepsaid.interfaces.agent_calls import CALLS, Desk
-from keepsaid.interfaces.sdk.agents import AgentMemory
+from keepsaid.interfaces.agent_calls import CALLS, CallSite
+from keepsaid.interfaces.sdk.agents import AgentMemory, RunningAgent, connect
 from keepsaid.interfaces.sdk.inbox import EventClient, Inbox
 from keepsaid.interfaces.sdk.memory import MemoryClient
 from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt, Reply, reply_of
@@ -77,6 +77,15 @@ class Keepsaid:
         place = Home.at(Path(home) if home is not None else None)
         answerer = None if agent is None else models.model_of_agent(agent)
         return cls(place, answering=answering or answerer is not None, settings=settings, answerer=answerer)
+
+    @staticmethod
+    def connect(home: str | Path | None = None, *, key: str, url: str = "") -> RunningAgent:
+        """Memory of an instance that runs in another process, in the name of one of its keys.
+
+        That of a home, by the name of the key; or at `url`, by the token of the key. Use it as
+        `async with Keepsaid.connect(key="claude") as memory`. Raises NotRunning and ConfigError.
+        """
+        return connect(home, key=key, url=url)
 
     async def __aenter__(self) -> Keepsaid:
         config, warnings = load(self._home.config_file, self._settings)
@@ -141,8 +150,8 @@ class Keepsaid:
         who = Principal(account, CHANNEL, sender, frozenset(Scope), Trust.KNOWN, direct)
         if here.config.trust_of(who.origin("")) is Trust.OWNER:
             who = replace(who, trust=Trust.OWNER)
-        desk = Desk(here.services.assistant, here.clock)
-        return AgentMemory(lambda name, fields: CALLS[name](desk, who, fields))
+        site = CallSite(here.services.assistant, here.clock)
+        return AgentMemory(lambda name, fields: CALLS[name](site, who, fields))
 
     async def status(self) -> dict[str, Any]:
         """Return what waits, what was answered and what is remembered; `warnings` say what is beyond its limit."""

@@ -14,7 +14,7 @@ from keepsaid.testing.builders import ROOM, arrival, said
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 
-def told(text: str, *, answer: bool = False, key: str | None = None, room: str = ROOM) -> Inbound:
+def talk(text: str, *, answer: bool = False, key: str | None = None, room: str = ROOM) -> Inbound:
     """What somebody said to another agent, or what that answered."""
     content = Content(text.encode(), text, ANSWERED if answer else RECORDED)
     return replace(said(room=room), content=content, marks=ProviderMarks(key), key=recorded_key(room))
@@ -22,7 +22,7 @@ def told(text: str, *, answer: bool = False, key: str | None = None, room: str =
 
 def lane_of_talk(room: str = ROOM) -> Lane:
     """The lane of what is recorded of a room."""
-    return told("", room=room).lane
+    return talk("", room=room).lane
 
 
 async def record(road: StoreDriver, *inbound: Inbound, at: int = 0) -> tuple[Received, ...]:
@@ -41,7 +41,7 @@ class RecordedTalkContract:
 
     async def test_it_is_settled_at_once_and_nobody_answers_it(self, store: ContractStore) -> None:
         road = StoreDriver(store)
-        first, second = await record(road, told("is the sea warm?"), told("It is.", answer=True))
+        first, second = await record(road, talk("is the sea warm?"), talk("It is.", answer=True))
         assert (first.intake, first.number, second.number) == (IntakeResult.STORED, 1, 2)
         story = await road.story(first.id)
         assert (story.state, story.replies) == ("done", ())
@@ -56,20 +56,20 @@ class RecordedTalkContract:
     async def test_the_same_again_changes_nothing(self, store: ContractStore) -> None:
         """Alone, or before something new: a client that did not hear the answer sends all again."""
         road = StoreDriver(store)
-        [one] = await record(road, told("one", key="1"))
-        [again] = await record(road, told("one", key="1"))
+        [one] = await record(road, talk("one", key="1"))
+        [again] = await record(road, talk("one", key="1"))
         assert (again.intake, again.id) == (IntakeResult.DUPLICATE, one.id)
-        old, new = await record(road, told("one", key="1"), told("two", key="2"))
+        old, new = await record(road, talk("one", key="1"), talk("two", key="2"))
         assert (old.intake, new.intake, new.number) == (IntakeResult.DUPLICATE, IntakeResult.STORED, 2)
-        twice = await record(road, told("three", key="3"), told("three", key="3"))
+        twice = await record(road, talk("three", key="3"), talk("three", key="3"))
         assert [one.intake for one in twice] == [IntakeResult.STORED, IntakeResult.DUPLICATE]
         assert [text for _, text in await _texts(store, lane_of_talk())] == ["one", "two", "three"]
 
     async def test_other_words_under_a_key_are_a_conflict(self, store: ContractStore) -> None:
         """The first stay as they are, and what comes beside them is stored."""
         road = StoreDriver(store)
-        await record(road, told("one", key="1"))
-        other, beside = await record(road, told("uno", key="1"), told("two", key="2"))
+        await record(road, talk("one", key="1"))
+        other, beside = await record(road, talk("uno", key="1"), talk("two", key="2"))
         assert (other.intake, beside.intake) == (IntakeResult.CONFLICT, IntakeResult.STORED)
         assert [text for _, text in await _texts(store, lane_of_talk())] == ["one", "two"]
 
@@ -79,7 +79,7 @@ class RecordedTalkContract:
         queued = await road.queue(said("for our agent"))
         claimed = await road.claim_one()
         await road.receive(said("and this"))
-        [recorded] = await record(road, told("for another agent"))
+        [recorded] = await record(road, talk("for another agent"))
         assert (await road.story(recorded.id)).state == "done"
         assert (await road.batch(queued)).state == "leased"
         await road.answer(claimed)
@@ -88,7 +88,7 @@ class RecordedTalkContract:
     async def test_conversations_of_one_name_are_apart(self, store: ContractStore) -> None:
         """Those of two accounts, as two keys have them."""
         road = StoreDriver(store)
-        mine = told("mine")
+        mine = talk("mine")
         theirs = replace(mine, origin=replace(mine.origin, account="other"))
         await record(road, mine)
         await record(road, theirs)
@@ -98,9 +98,9 @@ class RecordedTalkContract:
     async def test_it_can_be_forgotten(self, store: ContractStore) -> None:
         """An answer too, although it is the agent's word; what stands beside it stays."""
         road = StoreDriver(store)
-        await record(road, told("I ate a zebra"))
-        [answer] = await record(road, told("A zebra, you say.", answer=True))
-        [after] = await record(road, told("and then I slept"))
+        await record(road, talk("I ate a zebra"))
+        [answer] = await record(road, talk("A zebra, you say.", answer=True))
+        [after] = await record(road, talk("and then I slept"))
         wanted = ForgetTargets(messages=(answer.id,))
         assert await store.apply(RequestForgetting(900, "id", "owner", wanted, 50))
         await store.apply(ScrubForgotten(900, 60))

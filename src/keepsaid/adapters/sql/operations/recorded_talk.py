@@ -1,4 +1,4 @@
-"""Recorded talk: stored, routed and settled in one commit, by the functions that do each for all other messages."""
+"""Recorded talk: stored, routed, settled in one commit (short: the functions of other messages do each of it)."""
 
 from __future__ import annotations
 
