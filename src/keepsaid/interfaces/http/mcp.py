@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -99,5 +98,7 @@ class McpDoor:
 
 def routes(door: McpDoor) -> list[Route]:
     """The addresses of the door."""
-    route = partial(Route, endpoint=door, methods=["GET", "POST", "DELETE"])
-    return [route("/mcp"), route("/mcp/c/{conversation}")]
+    return [
+        Route("/mcp", door, methods=["POST"]),
+        Route("/mcp/c/{conversation}", door, methods=["POST"]),
+    ]
