@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bench import (
+    agents,
     assembling,
     backlog,
     backlog_shared,
@@ -66,6 +67,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "telegram": telegram.measure,
     "channels": channels.measure,
     "files": files.measure,
+    "agents": agents.measure,
 }
 
 ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {

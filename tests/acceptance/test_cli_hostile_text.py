@@ -92,6 +92,7 @@ ERRORS_ALONE = {
     *(
         "chat",
         "serve",
+        "mcp",
         "init",
         "selftest",
         "bench recall",

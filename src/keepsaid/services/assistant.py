@@ -15,7 +15,7 @@ from typing import NamedTuple
 from keepsaid.domain import views
 from keepsaid.domain.commits import Received
 from keepsaid.domain.context import TranscriptSpan
-from keepsaid.domain.ids import read
+from keepsaid.domain.ids import read, show
 from keepsaid.domain.learning import LEARNABLE, LearnResult
 from keepsaid.domain.memory import Memory, Recalled
 from keepsaid.domain.message import ANSWERED, RECORDED, Content, Inbound, ProviderMarks, Trust
@@ -144,7 +144,9 @@ class Assistant:
             if not who.commands(found.new.scope, [conversation] if conversation else ()):
                 raise NotAllowed(f"{name} belongs to others as well: only the owner can forget it")
         preview = await self._forgetting.preview(ForgetRequest(tuple(names)))
-        return ForgetCount(preview, _confirmation(who, names, preview))
+        # what goes with them may be what others hear: it is counted, and not shown
+        named = [one for one in preview.memories if show("memory", one.id) in names]
+        return ForgetCount(replace(preview, memories=named), _confirmation(who, names, preview))
 
     async def forget(self, who: Principal, names: Sequence[str], confirm: str, conversation: str = "") -> ForgetReceipt:
         """Forget memories, by the word that `count` gave for just these. Raises InputError with nothing forgotten."""

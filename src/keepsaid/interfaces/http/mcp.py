@@ -58,22 +58,24 @@ class McpDoor:
         """End what runs."""
         self._over.set()
         if self._task is not None:
-            await self._task
+            await asyncio.wait((self._task,))
 
     async def _manager(self) -> StreamableHTTPSessionManager:
-        if self._serving is None:
+        if self._serving is None or self._task is None or self._task.done():
             self._serving = asyncio.get_running_loop().create_future()
             self._task = asyncio.create_task(self._serve(self._serving), name="mcp")
-        return await asyncio.shield(self._serving)
+        serving, task = self._serving, self._task
+        await asyncio.wait((serving, task), return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done():
+            task.result()  # it could not begin, and says why; the next request tries it again
+        return await serving
 
     async def _serve(self, ready: asyncio.Future[StreamableHTTPSessionManager]) -> None:
         """The manager runs within one task, from its first request to the end of the server."""
         try:
             manager = await asyncio.to_thread(self._made)
-        except ImportError:
-            self._serving = None
-            ready.set_exception(ConfigError("the MCP server is not installed", hint=installation("mcp")))
-            return
+        except ImportError as error:
+            raise ConfigError("the MCP server is not installed", hint=installation("mcp")) from error
         async with manager.run():
             ready.set_result(manager)
             await self._over.wait()
