@@ -41,6 +41,10 @@ class TestFile(suite.FileContract):
     """What came with messages."""
 
 
+class TestBroughtFile(suite.BroughtFileContract):
+    """What comes with messages in their body."""
+
+
 class TestTurnFile(suite.TurnFileContract):
     """What turns make and send."""
 

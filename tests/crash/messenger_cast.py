@@ -5,85 +5,35 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import ClassVar, Protocol, Self
+from collections.abc import Mapping, Sequence
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import SMTP
+from typing import Any, Self
 
-from keepsaid.adapters.channels.nostr.keys import NostrKeys
+from nio.crypto.attachments import decrypt_attachment, encrypt_attachment
+from tests.crash.messenger_base import Arrival, Messenger, ServerPair
+
+from keepsaid.adapters.channels.nostr.keys import FILE, REACTION, NostrKeys
 from keepsaid.testing.providers.discord import DIRECT, GENERAL, GUILD, DiscordServer
 from keepsaid.testing.providers.email_imap import ImapServer, mail_from
 from keepsaid.testing.providers.email_smtp import PASSWORD, SmtpServer
 from keepsaid.testing.providers.email_smtp import USER as ADDRESS
+from keepsaid.testing.providers.forms import UploadedFile
 from keepsaid.testing.providers.matrix import TOKEN as MATRIX_TOKEN
 from keepsaid.testing.providers.matrix import MatrixServer
 from keepsaid.testing.providers.matrix_peer import MatrixPeer
-from keepsaid.testing.providers.mischief import MischiefMaker, harmless
+from keepsaid.testing.providers.mischief import MischiefMaker
 from keepsaid.testing.providers.nostr import NostrRelayServer
+from keepsaid.testing.providers.nostr_files import NostrFileServer, opened_file
 from keepsaid.testing.providers.nostr_people import NostrPerson, secret_of
 from keepsaid.testing.providers.slack import APP_TOKEN, BOT_TOKEN, SlackServer
 from keepsaid.testing.providers.telegram import TelegramServer
 
 
-class _Server(Protocol):
-    """What all scripted providers have."""
-
-    mischief: MischiefMaker
-
-    @property
-    def calls(self) -> dict[str, int]: ...
-
-    async def __aenter__(self) -> Self: ...
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-    async def wait_for(self, done: Callable[[], bool], within_s: float) -> None: ...
-
-
-class Messenger:
-    """A provider: its chats, how somebody writes in one, and the texts that the bot sent there."""
-
-    name: ClassVar[str]
-    chats: ClassVar[tuple[str, ...]]
-    sending: ClassVar[str]
-    """The method by which a message is sent, as its server counts it."""
-
-    def __init__(self, server: _Server) -> None:
-        self.server = server
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """The settings of the bot, as variables of the environment."""
-        raise NotImplementedError
-
-    def say(self, text: str, chat: str) -> None:
-        """Somebody writes in a chat."""
-        raise NotImplementedError
-
-    def texts(self) -> Mapping[str, Sequence[str]]:
-        """What was sent to each chat, in order."""
-        raise NotImplementedError
-
-    @property
-    def requests(self) -> int:
-        """How many requests came."""
-        return sum(self.server.calls.values())
-
-    @property
-    def tries(self) -> int:
-        """How often the bot tried to send a message."""
-        return self.server.calls.get(self.sending, 0)
-
-    async def wait_for_requests(self, count: int, within_s: float) -> None:
-        """Wait until so many came."""
-        await self.server.wait_for(lambda: self.requests >= count, within_s)
-
-    async def wait_for_tries(self, count: int, within_s: float) -> None:
-        """Wait until the bot tried so often to send a message."""
-        await self.server.wait_for(lambda: self.tries >= count, within_s)
-
-    def calm(self) -> None:
-        """From now on nothing goes wrong."""
-        self.server.mischief = harmless
+def arrival(text: str, *files: UploadedFile | None) -> Arrival:
+    """A message that was sent, with the files that were uploaded for it."""
+    return Arrival(text, tuple(one.content for one in files if one is not None))
 
 
 class ScriptedTelegram(Messenger):
@@ -91,7 +41,7 @@ class ScriptedTelegram(Messenger):
 
     name = "telegram"
     chats = ("7", "8", "9", "-50")
-    sending = "sendMessage"
+    sending = ("sendMessage", "sendPhoto", "sendDocument")
 
     def __init__(self, trouble: MischiefMaker) -> None:
         self.telegram = TelegramServer(mischief=trouble)
@@ -104,8 +54,17 @@ class ScriptedTelegram(Messenger):
     def say(self, text: str, chat: str) -> None:
         self.telegram.say(text, sender=abs(int(chat)), chat=int(chat))
 
-    def texts(self) -> Mapping[str, Sequence[str]]:
-        return {chat: [one.text for one in self.telegram.sent if str(one.chat) == chat] for chat in self.chats}
+    def send(self, text: str, chat: str, name: str, content: bytes) -> None:
+        kind = "photo" if name.endswith(".png") else "document"
+        self.telegram.send_file(kind, content, text, chat=int(chat), **({} if kind == "photo" else {"file_name": name}))
+
+    @property
+    def downloads(self) -> int:
+        return sum(self.telegram.files.asked.values())
+
+    def arrived(self) -> Mapping[str, Sequence[Arrival]]:
+        sent = self.telegram.sent
+        return {chat: [arrival(one.text, one.file) for one in sent if str(one.chat) == chat] for chat in self.chats}
 
 
 class ScriptedDiscord(Messenger):
@@ -113,7 +72,7 @@ class ScriptedDiscord(Messenger):
 
     name = "discord"
     chats = (DIRECT, GENERAL, "905")
-    sending = "create message"
+    sending = ("create message",)
 
     def __init__(self, trouble: MischiefMaker) -> None:
         self.discord = DiscordServer(mischief=trouble)
@@ -127,8 +86,16 @@ class ScriptedDiscord(Messenger):
     def say(self, text: str, chat: str) -> None:
         self.discord.say(text, channel=chat)
 
-    def texts(self) -> Mapping[str, Sequence[str]]:
-        return {chat: [one.text for one in self.discord.sent if one.channel == chat] for chat in self.chats}
+    def send(self, text: str, chat: str, name: str, content: bytes) -> None:
+        self.discord.send_file(content, text, channel=chat, filename=name)
+
+    @property
+    def downloads(self) -> int:
+        return sum(self.discord.cdn.files.asked.values())
+
+    def arrived(self) -> Mapping[str, Sequence[Arrival]]:
+        sent = self.discord.sent
+        return {chat: [arrival(one.text, *one.files) for one in sent if one.channel == chat] for chat in self.chats}
 
 
 class ScriptedSlack(Messenger):
@@ -136,7 +103,7 @@ class ScriptedSlack(Messenger):
 
     name = "slack"
     chats = ("D1", "D2", "C1", "C2")
-    sending = "chat.postMessage"
+    sending = ("chat.postMessage", "upload", "files.completeUploadExternal")
 
     def __init__(self, trouble: MischiefMaker) -> None:
         self.slack = SlackServer(trouble)
@@ -151,8 +118,16 @@ class ScriptedSlack(Messenger):
     def say(self, text: str, chat: str) -> None:
         self.slack.say(text, channel=chat)
 
-    def texts(self) -> Mapping[str, Sequence[str]]:
-        return {chat: [one.text for one in self.slack.sent if one.channel == chat] for chat in self.chats}
+    def send(self, text: str, chat: str, name: str, content: bytes) -> None:
+        self.slack.send_file(content, text, channel=chat, name=name)
+
+    @property
+    def downloads(self) -> int:
+        return sum(self.slack.uploads.files.asked.values())
+
+    def arrived(self) -> Mapping[str, Sequence[Arrival]]:
+        sent = self.slack.sent
+        return {chat: [arrival(one.text, *one.files) for one in sent if one.channel == chat] for chat in self.chats}
 
 
 class _WithLists(NostrRelayServer):
@@ -170,11 +145,12 @@ class _WithLists(NostrRelayServer):
 
 
 class ScriptedNostr(Messenger):
-    """Four people who write in private, at one relay."""
+    """Four people who write in private, at one relay; files are kept at a server of the agent."""
 
     name = "nostr"
     chats = ("ann", "bob", "eve", "joe")
-    sending = "EVENT"
+    sending = ("EVENT", "PUT")
+    hands_out = False
 
     def __init__(self, trouble: MischiefMaker) -> None:
         self._at_s = 0
@@ -182,11 +158,13 @@ class ScriptedNostr(Messenger):
         self.relay = _WithLists(trouble, list(self._people.values()))
         self._agent = NostrKeys(secret_of("agent")).public
         self._said: set[asyncio.Task[None]] = set()
-        super().__init__(self.relay)
+        self._host = NostrFileServer(mischief=trouble)
+        super().__init__(ServerPair(self.relay, self._host))
 
     @property
     def variables(self) -> dict[str, str]:
         relays = {"KEEPSAID_NOSTR__RELAYS": json.dumps([self.relay.url]), "KEEPSAID_NOSTR__LOOKUP_RELAYS": "[]"}
+        relays["KEEPSAID_NOSTR__MEDIA_SERVERS"] = json.dumps([self._host.url])
         return {"KEEPSAID_NOSTR__SECRET_KEY": secret_of("agent"), **relays}
 
     def _now_s(self) -> int:
@@ -199,8 +177,15 @@ class ScriptedNostr(Messenger):
         self._said.add(task)
         task.add_done_callback(self._said.discard)
 
-    def texts(self) -> Mapping[str, Sequence[str]]:
-        return {name: person.read_texts(self.relay) for name, person in self._people.items()}
+    def arrived(self) -> Mapping[str, Sequence[Arrival]]:
+        return {name: self._read(person) for name, person in self._people.items()}
+
+    def _read(self, person: NostrPerson) -> list[Arrival]:
+        read = [one for one in person.read(self.relay) if one["kind"] != REACTION]
+        return [
+            Arrival("", (opened_file(self._host, one)[1],)) if one["kind"] == FILE else Arrival(str(one["content"]))
+            for one in read
+        ]
 
 
 class ScriptedMatrix(Messenger):
@@ -208,7 +193,8 @@ class ScriptedMatrix(Messenger):
 
     name = "matrix"
     chats = ("!ann:test", "!bob:test", "!eve:test", "!all:test")
-    sending = "send"
+    sending = ("send", "upload")
+    each, share = 8, 4
 
     def __init__(self, trouble: MischiefMaker) -> None:
         self.matrix = MatrixServer(trouble)
@@ -222,10 +208,30 @@ class ScriptedMatrix(Messenger):
         return {"KEEPSAID_MATRIX__TOKEN": MATRIX_TOKEN, "KEEPSAID_MATRIX__HOMESERVER": self.matrix.url}
 
     def say(self, text: str, chat: str) -> None:
-        self.matrix.say(text, chat, "@ann:test" if chat == self.chats[3] else chat.replace("!", "@"))
+        self.matrix.say(text, chat, self._user(chat))
 
-    def texts(self) -> Mapping[str, Sequence[str]]:
-        return {chat: [one.body for one in self.matrix.sent if one.room == chat] for chat in self.chats}
+    def send(self, text: str, chat: str, name: str, content: bytes) -> None:
+        told = self.matrix.media.attach(content, text, filename=name)
+        self.matrix.send("m.room.message", chat, self._user(chat), told)
+
+    @property
+    def downloads(self) -> int:
+        return len(self.matrix.media.paths)
+
+    def arrived(self) -> Mapping[str, Sequence[Arrival]]:
+        sent, kept = self.matrix.sent, self.matrix.media.files.contents
+        return {
+            chat: [
+                Arrival(one.body, (kept[one.content["url"].rpartition("/")[2]],) if "url" in one.content else ())
+                for one in sent
+                if one.room == chat
+            ]
+            for chat in self.chats
+        }
+
+    def _user(self, chat: str) -> str:
+        """Who writes in a room."""
+        return "@ann:test" if chat == self.chats[3] else chat.replace("!", "@")
 
 
 class EncryptedMatrix(ScriptedMatrix):
@@ -240,52 +246,24 @@ class EncryptedMatrix(ScriptedMatrix):
         }
 
     def say(self, text: str, chat: str) -> None:
-        self._phone(chat).say(text, chat)
+        self._phones[self._user(chat)].say(text, chat)
 
-    def texts(self) -> Mapping[str, Sequence[str]]:
-        return {chat: self._phone(chat).texts(chat) for chat in self.chats}
+    def send(self, text: str, chat: str, name: str, content: bytes) -> None:
+        sealed, keys = encrypt_attachment(content)
+        kept = self.matrix.media.files.keep(sealed)
+        info = {"mimetype": "application/octet-stream", "size": len(content)}
+        told = {"msgtype": "m.file", "filename": name, "info": info, "file": {**keys, "url": f"mxc://test/{kept}"}}
+        self._phones[self._user(chat)].say(text, chat, **told)
 
-    def _phone(self, chat: str) -> MatrixPeer:
-        return self._phones["@ann:test" if chat == self.chats[3] else chat.replace("!", "@")]
+    def arrived(self) -> Mapping[str, Sequence[Arrival]]:
+        return {chat: [self._opened(one) for one in self._phones[self._user(chat)].read(chat)] for chat in self.chats}
 
-
-class _MailServers:
-    """Where mail is read and where it is sent, as one provider."""
-
-    def __init__(self, trouble: MischiefMaker) -> None:
-        self.imap, self.smtp = ImapServer(trouble, now_ms=lambda: int(time.time() * 1_000)), SmtpServer(trouble)
-
-    @property
-    def mischief(self) -> MischiefMaker:
-        return self.smtp.mischief
-
-    @mischief.setter
-    def mischief(self, made: MischiefMaker) -> None:
-        self.imap.mischief = self.smtp.mischief = made
-
-    @property
-    def calls(self) -> dict[str, int]:
-        return {**self.imap.calls, **self.smtp.calls}
-
-    async def __aenter__(self) -> Self:
-        await self.imap.__aenter__()
-        await self.smtp.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.smtp.__aexit__(kind, error, trace)
-        await self.imap.__aexit__(kind, error, trace)
-
-    async def wait_for(self, done: Callable[[], bool], within_s: float) -> None:
-        waits = [asyncio.ensure_future(one.wait_for(done, within_s)) for one in (self.imap, self.smtp)]
-        try:
-            await next(asyncio.as_completed(waits))
-        finally:
-            for one in waits:
-                one.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+    def _opened(self, content: Mapping[str, Any]) -> Arrival:
+        text = "" if content["body"] == content.get("filename") else str(content["body"])
+        if (told := content.get("file")) is None:
+            return Arrival(text)
+        sealed = self.matrix.media.files.contents[str(told["url"]).rpartition("/")[2]]
+        return Arrival(text, (decrypt_attachment(sealed, told["key"]["k"], told["hashes"]["sha256"], told["iv"]),))
 
 
 class ScriptedEmail(Messenger):
@@ -293,35 +271,47 @@ class ScriptedEmail(Messenger):
 
     name = "email"
     chats = ("ann@example.net", "bob@example.net", "eve@example.net", "joe@example.net")
-    sending = "DATA"
+    sending = ("DATA",)
 
     def __init__(self, trouble: MischiefMaker) -> None:
-        self._servers = _MailServers(trouble)
+        self._imap = ImapServer(trouble, now_ms=lambda: int(time.time() * 1_000))
+        self._smtp = SmtpServer(trouble)
         self._said = 0
-        super().__init__(self._servers)
+        super().__init__(ServerPair(self._imap, self._smtp))
 
     @property
     def variables(self) -> dict[str, str]:
-        imap = {"KEEPSAID_EMAIL__IMAP_HOST": "127.0.0.1", "KEEPSAID_EMAIL__IMAP_PORT": f"{self._servers.imap.port}"}
-        smtp = {"KEEPSAID_EMAIL__SMTP_HOST": "127.0.0.1", "KEEPSAID_EMAIL__SMTP_PORT": f"{self._servers.smtp.port}"}
+        imap = {"KEEPSAID_EMAIL__IMAP_HOST": "127.0.0.1", "KEEPSAID_EMAIL__IMAP_PORT": f"{self._imap.port}"}
+        smtp = {"KEEPSAID_EMAIL__SMTP_HOST": "127.0.0.1", "KEEPSAID_EMAIL__SMTP_PORT": f"{self._smtp.port}"}
         login = {"KEEPSAID_EMAIL__ADDRESS": ADDRESS, "KEEPSAID_EMAIL__PASSWORD": PASSWORD}
         return {**imap, **smtp, **login, "KEEPSAID_EMAIL__TLS": "false", "KEEPSAID_EMAIL__REQUIRE_DMARC": "false"}
 
     def say(self, text: str, chat: str) -> None:
+        self._imap.deliver(self._mail(text, chat).as_bytes())
+
+    def send(self, text: str, chat: str, name: str, content: bytes) -> None:
+        mail = self._mail(text, chat)
+        mail.add_attachment(content, maintype="application", subtype="octet-stream", filename=name)
+        self._imap.deliver(mail.as_bytes())
+
+    def _mail(self, text: str, chat: str) -> EmailMessage:
         self._said += 1
         thread = {"In_Reply_To": f"<{chat}>", "References": f"<{chat}>"}
-        self._servers.imap.deliver(mail_from(chat, text, f"m{self._said}@example.net", "Re: parcels", **thread))
+        raw = mail_from(chat, text, f"m{self._said}@example.net", "Re: parcels", **thread)
+        return message_from_bytes(raw, policy=SMTP)
 
-    def texts(self) -> Mapping[str, Sequence[str]]:
-        first = {one.message_id: one for one in reversed(self._servers.smtp.sent)}
-        sent = [one for one in self._servers.smtp.sent if first[one.message_id] is one]
-        return {chat: [one.text for one in sent if one.recipient == chat] for chat in self.chats}
+    def arrived(self) -> Mapping[str, Sequence[Arrival]]:
+        first = {one.message_id: one for one in reversed(self._smtp.sent)}
+        sent = [one for one in self._smtp.sent if first[one.message_id] is one]
+        return {chat: [arrival(one.text, *one.files) for one in sent if one.recipient == chat] for chat in self.chats}
 
 
 TROUBLE: Mapping[str, float] = {"email": 0.04}
 """The share of requests that fail, where it is not 15 %: a mailbox is read by five, and one that fails ends all."""
 
-MESSENGERS: Mapping[str, Callable[[MischiefMaker], Messenger]] = {
+MESSENGERS: Mapping[
+    str, type[ScriptedTelegram | ScriptedDiscord | ScriptedSlack | ScriptedNostr | ScriptedMatrix | ScriptedEmail]
+] = {
     "telegram": ScriptedTelegram,
     "discord": ScriptedDiscord,
     "slack": ScriptedSlack,

@@ -16,6 +16,20 @@ PIECE_BYTES = 262_144
 """Bytes of a piece: so much is written in a few milliseconds."""
 
 
+AWAITED, BROUGHT = "awaited", "brought"
+"""The `ref` of a file whose bytes its sender brings with the message: until they are there, and once they are."""
+
+AWAIT_MS = 60_000
+"""For how long such bytes are waited for; a client that was answered nothing sends them again meanwhile."""
+
+NOT_BROUGHT = "its bytes did not come: send the message again under its key"
+
+
+def pieces_of(size: int) -> int:
+    """The number of pieces in which a file of `size` bytes is kept; an empty one is one piece."""
+    return max(1, -(-size // PIECE_BYTES))
+
+
 class FileLease(NamedTuple):
     """The right to fetch a file, under its fence."""
 
@@ -52,10 +66,34 @@ class TakeFiles(Commit[tuple[FileJob, ...]]):
 class RecoverFiles(Commit[int]):
     """What another process began to fetch is due at once, and no longer its own; returns how many that are.
 
+    Not so what is awaited: its sender has time to send it again.
+
     The try stays charged: a file that ends the process each time is left in the end.
     """
 
     at: int
+
+
+@frozen
+class TakeAwaited(Commit[tuple[FileLease, ...]]):
+    """Take the files of a message whose bytes are there to be written: those that are awaited, and no others.
+
+    Whoever wrote some of them before keeps no more of them. After `until` they are left.
+    """
+
+    message_id: int
+    until: int
+
+
+@frozen
+class KeepBrought(Commit[bool]):
+    """All pieces of a file are written, as many as `pieces`: the next fetching keeps it, and downloads nothing.
+
+    Refused (False) with an old fence, or when its message is gone.
+    """
+
+    lease: FileLease
+    pieces: int
 
 
 @frozen

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.fetching import (
+    AWAIT_MS,
+    AWAITED,
+    BROUGHT,
+    NOT_BROUGHT,
     PIECE_BYTES,
     FileJob,
+    FileLease,
+    KeepBrought,
     KeepFile,
     KeepPiece,
     LeaveFile,
     PutOffFile,
     RecoverFiles,
+    TakeAwaited,
     TakeFiles,
+    pieces_of,
 )
 from keepsaid.domain.ids import show
 from keepsaid.domain.media_types import kind_of
@@ -42,6 +50,7 @@ _REASON_CHARS_MAX = 500
 
 _FULL_WAIT_MS = 60_000
 _WORDS_MAX = 20_000
+_ENDED = "it could not be fetched: the program ended during its last try"
 _SPOKEN = ("audio/", "video/")
 _MEGABYTE = 1_000_000
 
@@ -126,6 +135,29 @@ class FileFetcher:
         """At the start of the one process that fetches: what another began to fetch is due at once."""
         return await self.deps.store.apply(RecoverFiles(self.deps.clock.due_ms()))
 
+    async def bring(self, message_id: int, contents: Sequence[bytes]) -> bool:
+        """Write what came with a message, in the order of its files; returns once all of it is on disk.
+
+        What is there already is not written again. False if somebody else writes the same, or the message is gone.
+        Raises StoreError.
+        """
+        taken = await self.deps.store.apply(TakeAwaited(message_id, self.deps.clock.due_ms() + AWAIT_MS))
+        for lease in taken:
+            if not await self._written(lease, contents[lease.number - 1]):
+                return False
+        if taken:
+            self.deps.hint.set()
+        return True
+
+    async def _written(self, lease: FileLease, content: bytes) -> bool:
+        pieces = pieces_of(len(content))
+        for n in range(pieces):
+            piece = content[n * PIECE_BYTES : (n + 1) * PIECE_BYTES]
+            if not await self.deps.store.apply(KeepPiece(lease, n, piece)):
+                return False
+            point("brought.piece")
+        return await self.deps.store.apply(KeepBrought(lease, pieces))
+
     async def stop(self) -> None:
         """Stop fetching; what is under way is fetched again after the next start."""
         self._stopped.set()
@@ -151,12 +183,14 @@ class FileFetcher:
         file, lease = job.attachment, job.lease
         if not self.terms.enabled:
             return LeaveFile(lease, "files.fetch is false")
+        if file.ref in (AWAITED, BROUGHT):
+            return await self._brought(job)
         if not isinstance(channel, FileChannel):
             return LeaveFile(lease, f"the channel {job.channel} fetches no files")
         if file.size > self.terms.bytes_max:
             return LeaveFile(lease, self._too_large())
         if job.tries > _TRIES_MAX:
-            return LeaveFile(lease, "it could not be fetched")
+            return LeaveFile(lease, _ENDED)
         try:
             async with asyncio.timeout(self.terms.fetch_s):
                 return await self._keep(job, channel.fetch(job.account, file))
@@ -168,6 +202,16 @@ class FileFetcher:
             return LeaveFile(lease, _reason(error))
         except ChannelError as error:
             return self._later(job, _reason(error))
+
+    async def _brought(self, job: FileJob) -> Commit[bool]:
+        """The end of a file whose sender brings its bytes: with all of them it is kept as what its head shows."""
+        lease, size = job.lease, job.attachment.size
+        if job.attachment.ref == AWAITED:
+            return LeaveFile(lease, NOT_BROUGHT)
+        content = await self.deps.store.files.content(lease.message_id, lease.number)
+        if len(content) != size or job.tries > _TRIES_MAX:
+            return LeaveFile(lease, "it is not whole" if len(content) != size else _ENDED)
+        return KeepFile(lease, pieces_of(size), kind_of(content[:PIECE_BYTES], job.attachment.kind), size)
 
     async def _keep(self, job: FileJob, pieces: AsyncGenerator[bytes, None]) -> Commit[bool]:
         """Write a file in pieces as it comes; its head says what it is."""

@@ -82,7 +82,7 @@ class _FromConfig:
 
     async def initialize(self, context: BuiltInContext) -> None:
         config, clock = context.parts.config, context.parts.clock
-        self._files = context.parts.files
+        self._files, self._fetches = context.parts.files, config.files.fetch
         names = frozenset(config.channels) - _OWN - {*config.listening} if self.names is None else self.names
         self._channels, self._hooks = channels_of(config, names - context.parts.elsewhere, clock)
 
@@ -100,9 +100,12 @@ class Http(_FromConfig):
     """Messages over HTTP and by the library, and channels of one's own."""
 
     def tools(self, claimed: ClaimedBatch) -> Sequence[model.Tool]:
-        """The tool that attaches files, where replies can bring them."""
-        uploads = channel.abilities_of(self._channels.get(claimed.batch.lane.channel)).uploads
-        return (attach_file(claimed, self._files, uploads),) if uploads and self._files is not None else ()
+        """The tool that reads files of messages, and the one that attaches them where replies can bring them."""
+        made, files = self._channels.get(claimed.batch.lane.channel), self._files
+        if made is None or files is None:
+            return ()
+        reading, uploads = (read_file(claimed, files),) if self._fetches else (), channel.abilities_of(made).uploads
+        return (*reading, attach_file(claimed, files, uploads)) if uploads else reading
 
 
 class GitHub(_FromConfig):

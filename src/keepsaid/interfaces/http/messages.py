@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from difflib import get_close_matches
@@ -20,16 +20,18 @@ from keepsaid.domain import commits, ids, quotation, views
 from keepsaid.domain.message import Content, IgnoredUpdate, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.principal import Principal
 from keepsaid.errors import InputError, UnknownChannel
-from keepsaid.interfaces.http.bodies import body_of, fields_in
+from keepsaid.interfaces.http.bodies import body_of, fields_in, run_on_reader
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import (
     Acknowledgement,
     BadRequest,
     ConfirmedResponse,
     NotFound,
+    ServerBusy,
     Unauthorised,
     read_query,
 )
+from keepsaid.interfaces.http.sent_files import FILES, SentFiles, read_files
 from keepsaid.interfaces.shapes import Shape, batch_shape, fields_of, next_try, receipt_shape, story_shape
 from keepsaid.services.inbox import SETTLED, AnswerProgress
 from keepsaid.text.normal import cut, kind_of
@@ -37,7 +39,7 @@ from keepsaid.values import frozen
 
 _TEXTS = ("text", "channel", "account", "sender", "conversation", "name")
 _OPTIONAL = ("provider_id", "reply_to", "topic", "reply_url", "conversation_name", quotation.FIELD)
-_KNOWN = (*_TEXTS, *_OPTIONAL, "direct", "data")
+_KNOWN = (*_TEXTS, *_OPTIONAL, "direct", "data", FILES)
 _KEY_CHARS_MAX = 512
 _QUOTED_MAX = 80
 """Characters of a caller's own text that an answer quotes; a nearest name is looked for in no more."""
@@ -48,7 +50,7 @@ def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: s
 
     `text`, `sender` and `conversation` are needed; null in any other field is as if it were not there. `key` is
     the Idempotency-Key. `data` may hold anything: it is kept with the raw body, and rules can read it. So is
-    `reply_to_text`, which the prompt quotes from there.
+    `reply_to_text`, which the prompt quotes from there. `files` are read by `read_files`.
     """
     for field in fields:
         if field not in _KNOWN:
@@ -189,7 +191,7 @@ class Messages:
         self._asking = instance.services.asking
 
     async def put(self, request: Request) -> Response:
-        """Take a message in: 201 once it is on disk, 200 when it was there before, 409 on a conflict.
+        """Take a message in: 201 once it and its files are on disk, 200 when they were before, 409 on a conflict.
 
         Who holds a key speaks as its sender, in a conversation of its own.
         """
@@ -197,10 +199,23 @@ class Messages:
         body, fields = await self._taken(request)
         if who is not None:
             fields = _fields_of_key(who, fields)
-        inbound = inbound_of(self._instance.config, fields, body, request.headers.get("idempotency-key"))
+        key, sent = request.headers.get("idempotency-key"), await self._files_in(request, fields)
+        inbound = inbound_of(self._instance.config, fields, body if sent is None else sent.payload, key)
         if who is not None:
             inbound = replace(inbound, origin=replace(inbound.origin, trust=who.trust))
-        return await self._keep(request, inbound, who)
+        if sent is None:
+            return await self._keep(request, inbound, who)
+        return await self._keep(request, replace(inbound, files=sent.files), who, sent.contents)
+
+    async def _files_in(self, request: Request, fields: Mapping[str, object]) -> SentFiles | None:
+        """The files of a message; None for none."""
+        if not fields.get(FILES):
+            return None
+        settings = self._instance.config.files
+        sent = await run_on_reader(request, lambda _: read_files(fields, settings.bytes_max))
+        if settings.fetch:
+            return sent
+        return SentFiles(sent.payload, tuple(replace(one, ref="") for one in sent.files), ())
 
     async def put_raw(self, request: Request) -> Response:
         """Take the message of a medium's raw object in, as any other; 200 with the reason where it holds none."""
@@ -229,13 +244,18 @@ class Messages:
         body = await body_of(request, self._instance.config.buffer.payload_bytes_max)
         return body, await fields_in(request, body)
 
-    async def _keep(self, request: Request, inbound: Inbound, who: Principal | None = None) -> Response:
+    async def _keep(
+        self, request: Request, inbound: Inbound, who: Principal | None = None, contents: Sequence[bytes] = ()
+    ) -> Response:
         channel = inbound.origin.channel
         if channel != "http" and who is None and not self._gate.is_operator(request):
             raise Unauthorised(f"only the owner may speak on the channel {channel!r}")
         if inbound.origin.trust is Trust.OWNER and not request.state.known:
             raise Unauthorised("the sender counts as the owner, and nobody speaks as the owner without a token")
         received = await self._instance.receive(inbound)
+        if contents and not await self._instance.fetcher.bring(received.id, contents):
+            safe = "The message is stored; its files are not known to be."
+            raise ServerBusy("another request brings the same files, or the message was forgotten", safe=safe)
         request.app.state.refused_at = None
         answer = receipt_shape(received)
         status = 201 if received.intake is commits.IntakeResult.STORED else 200

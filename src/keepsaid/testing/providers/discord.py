@@ -166,7 +166,9 @@ class DiscordServer(ListeningServer):
                 while True:
                     request = await connection.receive()
                     answer = self.cdn.send if self.cdn.serves(request) else self._answer
-                    if not await answer(connection, request):
+                    goes_on = await answer(connection, request)
+                    await self.tell()
+                    if not goes_on:
                         return
         finally:
             await connection.close()

@@ -161,7 +161,10 @@ class MatrixServer(ListeningServer):
                 while True:
                     request = await connection.receive()
                     answer = self.media.send if self.media.serves(request) else self._answer
-                    if not await answer(connection, request):
+                    goes_on = await answer(connection, request)
+                    async with self._news:
+                        self._news.notify_all()
+                    if not goes_on:
                         return
         finally:
             await connection.close()

@@ -5,10 +5,11 @@ It takes uploads as Blossom says (BUD-01, BUD-02): under their SHA-256, and allo
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any
@@ -50,6 +51,12 @@ class NostrFileServer(ListeningServer):
         self.bytes_max = bytes_max
         self.answers: dict[str, int] = {}
         self.calls: dict[str, int] = {}
+        self._news = asyncio.Condition()
+
+    async def wait_for(self, done: Callable[[], bool], within_s: float = 60.0) -> None:
+        """Wait until something is so after a request; raises TimeoutError."""
+        async with asyncio.timeout(within_s), self._news:
+            await self._news.wait_for(done)
 
     def seal(self, content: bytes, kind: str = "image/png") -> SealedFile:
         """Encrypt a file under a key of its own, and keep it."""
@@ -75,6 +82,8 @@ class NostrFileServer(ListeningServer):
                 goes_on = True
                 while goes_on:
                     goes_on = await self._answer(connection, await connection.receive())
+                    async with self._news:
+                        self._news.notify_all()
         finally:
             await connection.close()
 

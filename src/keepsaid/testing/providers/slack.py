@@ -158,7 +158,9 @@ class SlackServer(ListeningServer):
                 while True:
                     request = await connection.receive()
                     if self.uploads.serves(request):
-                        if not await self.uploads.send(connection, request):
+                        goes_on = await self.uploads.send(connection, request)
+                        await self.sockets.tell()
+                        if not goes_on:
                             return
                         continue
                     method = "upload" if self.incoming.serves(request) else request.path.rpartition("/")[2]

@@ -112,16 +112,18 @@ class TelegramServer(ListeningServer):
         new = [{"type": "emoji", "emoji": one} for one in emoji]
         self.update(message_reaction=given | {"new_reaction": new} | fields)
 
-    def send_file(self, kind: str, content: bytes, caption: str = "", **fields: Any) -> dict[str, Any]:
+    def send_file(
+        self, kind: str, content: bytes, caption: str = "", *, chat: int = 7, **fields: Any
+    ) -> dict[str, Any]:
         """Somebody sends a file of a kind, such as photo, voice or document; returns it as the update has it."""
         file_id = self.files.keep(content)
         file = {"file_id": file_id, "file_unique_id": f"u-{file_id}", "file_size": len(content), **fields}
         small = {"file_id": f"{file_id}-small", "file_unique_id": f"u-{file_id}-small", "width": 90, "height": 90}
         sizes = [small, {**file, "width": 800, "height": 800}]
         self._number += 1
-        person = {"id": 7, "is_bot": False, "first_name": "Person 7"}
+        person = {"id": abs(chat), "is_bot": False, "first_name": f"Person {abs(chat)}"}
         told = {"caption": caption} if caption else {}
-        message = {"message_id": self._number, "from": person, "chat": _chat(7), "date": _DATE, **told}
+        message = {"message_id": self._number, "from": person, "chat": _chat(chat), "date": _DATE, **told}
         lasts = {"duration": 3} if kind in ("voice", "audio", "video", "video_note") else {}
         self.update(message={**message, kind: sizes if kind == "photo" else lasts | file})
         return file
@@ -156,7 +158,9 @@ class TelegramServer(ListeningServer):
                     request = await connection.receive()
                     method = request.path.rpartition("/")[2]
                     if unquote(request.path).startswith(f"/file/bot{self.token}/"):
-                        if not await self.files.send(connection, method, request.headers):
+                        goes_on = await self.files.send(connection, method, request.headers)
+                        await self._tell()
+                        if not goes_on:
                             return
                         continue
                     self.calls[method] = self.calls.get(method, 0) + 1

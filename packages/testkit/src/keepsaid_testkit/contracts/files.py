@@ -5,7 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keepsaid.domain.commits import EpisodesKept, MarkReplyShown, Prune, Requeue
-from keepsaid.domain.fetching import FileJob, KeepFile, KeepPiece, LeaveFile, PutOffFile, RecoverFiles, TakeFiles
+from keepsaid.domain.fetching import (
+    AWAIT_MS,
+    AWAITED,
+    BROUGHT,
+    NOT_BROUGHT,
+    FileJob,
+    FileLease,
+    KeepBrought,
+    KeepFile,
+    KeepPiece,
+    LeaveFile,
+    PutOffFile,
+    RecoverFiles,
+    TakeAwaited,
+    TakeFiles,
+)
 from keepsaid.domain.files import FileState, StoredFile
 from keepsaid.domain.forgetting import ForgetTargets, MoveForgetting, PutBack, RequestForgetting, ScrubForgotten
 from keepsaid.domain.message import Attachment, Content, ProviderMarks
@@ -15,6 +30,7 @@ from keepsaid.testing.builders import ACCOUNT, CHANNEL, ROOM, lane_of, said, ver
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 PHOTO = Attachment("photo", "image/jpeg", "ref-1", 9)
+BY_SENDER = Attachment("notes.txt", "text/plain", AWAITED, 6)
 VOICE = Attachment("voice.ogg", "audio/ogg", "ref-2")
 _LEASE_MS = 100
 
@@ -197,3 +213,52 @@ class FileContract:
         assert (await store.apply(Prune(Stale.MESSAGES, 1_000, 1_000))).messages == 1
         assert await store.files.of_messages((job.lease.message_id,)) == ()
         assert await store.files.content(job.lease.message_id, 1) == b""
+
+
+class BroughtFileContract:
+    """How files are kept whose bytes come with their message."""
+
+    async def test_what_its_sender_brings_is_fetched_once_it_is_whole(self, store: ContractStore) -> None:
+        """Until then nobody takes it, also after a start; then its pieces are there already."""
+        road = StoreDriver(store)
+        message_id, _ = await with_files(road, BY_SENDER, PHOTO)
+        other, _ = await with_files(road, BY_SENDER)
+        assert [job.attachment for job in await take(store)] == [PHOTO]
+        assert await store.apply(RecoverFiles(2)) == 1
+        [lease] = await store.apply(TakeAwaited(message_id, AWAIT_MS))
+        assert lease[:2] == (message_id, 1)
+        for n, piece in enumerate((b"not", b"es!", b"old")):
+            assert await store.apply(KeepPiece(lease, n, piece))
+        assert await store.apply(KeepBrought(lease, 2))
+        assert await store.apply(TakeAwaited(message_id, AWAIT_MS)) == ()
+        first, _ = await take(store, 2)
+        assert (first.attachment.ref, first.tries) == (BROUGHT, 1)
+        assert await store.files.content(message_id, 1) == b"notes!"
+        assert await store.apply(KeepFile(first.lease, 2, "text/plain", 6))
+        assert (await store.files.of_messages((message_id,)))[0].state is FileState.KEPT
+        assert await store.apply(TakeAwaited(message_id, AWAIT_MS)) == ()
+        assert len(await store.apply(TakeAwaited(other, AWAIT_MS))) == 1
+
+    async def test_of_two_who_bring_a_file_the_later_one_does(self, store: ContractStore) -> None:
+        message_id, _ = await with_files(StoreDriver(store), BY_SENDER)
+        [early] = await store.apply(TakeAwaited(message_id, AWAIT_MS))
+        [late] = await store.apply(TakeAwaited(message_id, AWAIT_MS))
+        assert await store.apply(KeepPiece(early, 0, b"early!")) is False
+        assert await store.apply(KeepBrought(early, 1)) is False
+        assert await store.apply(KeepPiece(late, 0, b"late!!"))
+        assert await store.apply(KeepBrought(late, 1))
+        assert await store.apply(KeepBrought(FileLease(*late[:2], late.fence + 1), 1)) is False
+        assert await store.files.content(message_id, 1) == b"late!!"
+
+    async def test_what_nobody_brought_is_left_and_can_still_be_brought(self, store: ContractStore) -> None:
+        """What was left for another reason cannot."""
+        message_id, _ = await with_files(StoreDriver(store), BY_SENDER, BY_SENDER)
+        due = await store.files.next_due()
+        assert due is not None
+        assert await take(store, due - 1) == ()
+        first, second = await take(store, due)
+        assert await store.apply(LeaveFile(first.lease, NOT_BROUGHT))
+        assert await store.apply(LeaveFile(second.lease, "files.fetch is false"))
+        [lease] = await store.apply(TakeAwaited(message_id, due + AWAIT_MS))
+        assert (lease.number, (await store.files.of_messages((message_id,)))[0].reason) == (1, "")
+        assert await store.files.next_due() == due + AWAIT_MS

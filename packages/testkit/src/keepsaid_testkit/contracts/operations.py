@@ -22,7 +22,7 @@ from keepsaid_testkit.contracts.crashes import SecondChanceContract, SplitContra
 from keepsaid_testkit.contracts.cursors import CursorContract
 from keepsaid_testkit.contracts.dropping import DropContract
 from keepsaid_testkit.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
-from keepsaid_testkit.contracts.files import FileContract
+from keepsaid_testkit.contracts.files import BroughtFileContract, FileContract
 from keepsaid_testkit.contracts.forgetting import ForgettingContract, NamesContract, ReachContract
 from keepsaid_testkit.contracts.intake import DueContract, IntakeContract, ReplyLaneContract, WindowContract
 from keepsaid_testkit.contracts.journal import DeliveryContract, JournalViewContract, SubscribeContract
@@ -145,6 +145,7 @@ TASKS: tuple[type, ...] = (
     PairingContract,
     CursorContract,
     FileContract,
+    BroughtFileContract,
     TurnFileContract,
     RecordedTalkContract,
     LateEditContract,
@@ -162,6 +163,7 @@ __all__ = [
     "ApprovalContract",
     "BacklogContract",
     "BranchContract",
+    "BroughtFileContract",
     "CalibrationContract",
     "ClaimContract",
     "ClaimingContract",

@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain.fetching import PIECE_BYTES
+from keepsaid.domain.commits import IntakeResult
+from keepsaid.domain.fetching import AWAITED, PIECE_BYTES
 from keepsaid.domain.files import FileState
 from keepsaid.domain.message import Attachment, Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.errors import FileRefused, FileUnavailable
@@ -24,6 +25,9 @@ FILES = (
     "commit.KeepFile.",
     "commit.PutOffFile.",
     "commit.LeaveFile.",
+    "commit.TakeAwaited.",
+    "brought.",
+    "commit.KeepBrought.",
 )
 """Where a life dies that fetches files."""
 
@@ -53,7 +57,7 @@ class HandingOut:
 
 
 async def fetch_files(instance: Instance) -> None:
-    """Take in a message with three files, and wait until each is kept or left."""
+    """Take in a message with three files, and wait until each is kept or left; then one whose sender brings them."""
     instance.channels[CHANNEL] = HandingOut(instance.channels[CHANNEL])
     number = instance.ids.next()
     origin = Origin(CHANNEL, "default", "files", f"sender-{number}", direct=True, trust=Trust.KNOWN)
@@ -61,8 +65,33 @@ async def fetch_files(instance: Instance) -> None:
     files = tuple(Attachment(f"{ref}.bin", "", ref) for ref in ("gone", "late", "there"))
     marks = ProviderMarks(f"{BROUGHT}{number}")
     received = await instance.receive(Inbound(origin, Content(text.encode(), text), marks, files=files))
+    await _ended(instance, received.id)
+    await _bring_files(instance)
+
+
+async def _bring_files(instance: Instance) -> None:
+    """Bring files of a message as its sender does: those that a former life did not end are brought again.
+
+    Raises AssertionError where a file that was brought is not whole.
+    """
+    is_new, n = False, 0
+    while not is_new:
+        text, contents = f"[pull] what its sender brings, {n}", (b"%d" % n * PIECE_BYTES, b"small %d" % n)
+        origin = Origin(CHANNEL, "default", "files", "sender-brings", direct=True, trust=Trust.KNOWN)
+        files = tuple(Attachment("brought.bin", "", AWAITED, len(content)) for content in contents)
+        marks = ProviderMarks(f"{BROUGHT}brought-{n}")
+        received = await instance.receive(Inbound(origin, Content(text.encode(), text), marks, files=files))
+        assert await instance.fetcher.bring(received.id, contents)
+        await _ended(instance, received.id)
+        for number, content in enumerate(contents, 1):
+            assert await instance.operations.files.content(received.id, number) == content
+        is_new, n = received.intake is IntakeResult.STORED, n + 1
+
+
+async def _ended(instance: Instance, message_id: int) -> None:
+    """Wait until each file of a message is kept or left."""
     while True:
-        found = await instance.operations.files.of_messages((received.id,))
+        found = await instance.operations.files.of_messages((message_id,))
         if all(one.state is not FileState.WAITING for one in found):
             return
         await instance.clock.wait(asyncio.Event(), _LOOK_MS)

@@ -33,7 +33,14 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         "K1": ("after receiving, before it is on disk", ("receive.before", "commit.Receive.before")),
         "K2": (
             "on disk, before the acknowledgement",
-            ("commit.Receive.after", "receive.after", "acknowledge."),
+            (
+                "commit.Receive.after",
+                "receive.after",
+                "commit.TakeAwaited.",
+                "brought.",
+                "commit.KeepBrought.",
+                "acknowledge.",
+            ),
         ),
         "K3": (
             "routed or not, before it is claimed",

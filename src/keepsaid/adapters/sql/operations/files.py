@@ -9,13 +9,18 @@ from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, run, scalar
 from keepsaid.adapters.sql.tombstones import seal
 from keepsaid.domain.fetching import (
+    AWAITED,
+    BROUGHT,
+    NOT_BROUGHT,
     FileJob,
     FileLease,
+    KeepBrought,
     KeepFile,
     KeepPiece,
     LeaveFile,
     PutOffFile,
     RecoverFiles,
+    TakeAwaited,
     TakeFiles,
 )
 from keepsaid.domain.files import FileState, PlacedFile, StoredFile, adding_words
@@ -41,7 +46,25 @@ def take(db: SqlSession, commit: TakeFiles) -> tuple[FileJob, ...]:
 
 
 def recover(db: SqlSession, commit: RecoverFiles) -> int:
-    return run(db, SQL["recover"], (commit.at,))
+    return run(db, SQL["recover"], (commit.at, AWAITED))
+
+
+def take_awaited(db: SqlSession, commit: TakeAwaited) -> tuple[FileLease, ...]:
+    leases: list[FileLease] = []
+    for n, fence, state in every(db, SQL["awaited"], (commit.message_id, AWAITED, NOT_BROUGHT)):
+        moved = move("file", state, "want") if state == FileState.LEFT else state
+        db.post(SQL["take_awaited"], (commit.message_id, n, moved, commit.until))
+        leases.append(FileLease(commit.message_id, n, fence + 1))
+    return tuple(leases)
+
+
+def keep_brought(db: SqlSession, commit: KeepBrought) -> bool:
+    if not _is_held(db, commit.lease):
+        return False
+    file = commit.lease[:2]
+    db.post(SQL["cut_pieces"], (*file, commit.pieces))
+    db.post(SQL["keep_brought"], (*file, BROUGHT))
+    return True
 
 
 def _job(row: Row) -> FileJob:

@@ -14,6 +14,7 @@ from keepsaid.adapters.sql.tombstones import seal
 from keepsaid.domain import strand, views
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, IntakeResult, Receive, Received
+from keepsaid.domain.fetching import AWAIT_MS, AWAITED
 from keepsaid.domain.files import FileState
 from keepsaid.domain.message import Lane
 from keepsaid.errors import StoreError
@@ -363,8 +364,10 @@ class MessageInserter:
 def _files(commit: Receive) -> list[Row]:
     """The rows of what came with a message and can be fetched."""
     arrival, state = commit.arrival, str(FileState.WAITING)
+    until = arrival.at + commit.clock_back_ms + AWAIT_MS
     return [
-        (arrival.id, n, state, one.name, one.kind, one.size, one.ref) for n, one in enumerate(arrival.inbound.files, 1)
+        (arrival.id, n, state, one.name, one.kind, one.size, one.ref, until if one.ref == AWAITED else 0)
+        for n, one in enumerate(arrival.inbound.files, 1)
     ]
 
 

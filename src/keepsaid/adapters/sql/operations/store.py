@@ -14,8 +14,9 @@ from keepsaid.ports.store_views import Operations
 _QUIET = frozenset[type]((
     commits.BeginPruning, commits.EpisodesKept, commits.Prune, commits.Renew, commits.StepEnd, commits.StepStart,
     commits.TakeReplies, event.Distribute, event.SettleDeliveries, event.Subscribe, event.TakeDeliveries,
-    fetching.KeepPiece, fetching.PutOffFile, fetching.TakeFiles, process.Beat, process.Note, session.ClaimCollection,
-    task.RenewTask, task.ResultsKept, task.TellStatus, making.KeepTurnFile, making.KeepTurnPiece,
+    fetching.KeepBrought, fetching.KeepPiece, fetching.PutOffFile, fetching.TakeAwaited, fetching.TakeFiles,
+    process.Beat, process.Note, session.ClaimCollection, task.RenewTask, task.ResultsKept, task.TellStatus,
+    making.KeepTurnFile, making.KeepTurnPiece,
 ))  # fmt: skip
 """Types of commits that never write events."""
 

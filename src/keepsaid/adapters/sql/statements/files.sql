@@ -13,7 +13,17 @@ SELECT state FROM (
 UPDATE file SET fence = fence + 1, attempts = attempts + 1, next_at = ?3 WHERE message_id = ?1 AND n = ?2
 
 -- name: recover
-UPDATE file SET fence = fence + 1, next_at = ?1 WHERE state = 'waiting' AND next_at > ?1
+UPDATE file SET fence = fence + 1, next_at = ?1 WHERE state = 'waiting' AND next_at > ?1 AND ref <> ?2
+
+-- name: awaited
+SELECT n, fence, state FROM file
+WHERE message_id = ?1 AND ref = ?2 AND (state = 'waiting' OR state = 'left' AND reason = ?3) ORDER BY n
+
+-- name: take_awaited
+UPDATE file SET state = ?3, fence = fence + 1, next_at = ?4, reason = '' WHERE message_id = ?1 AND n = ?2
+
+-- name: keep_brought
+UPDATE file SET ref = ?3, next_at = 0, attempts = 0 WHERE message_id = ?1 AND n = ?2
 
 -- name: held
 SELECT state FROM file WHERE message_id = ?1 AND n = ?2 AND fence = ?3 AND state = 'waiting'

@@ -133,7 +133,7 @@ INSERT INTO lane_mark (lane_id, number, message_id) VALUES /*rows*/
 INSERT INTO addressed (message_id) VALUES /*rows*/
 
 -- name: keep_files
-INSERT INTO file (message_id, n, state, name, kind, size, ref) VALUES /*rows*/
+INSERT INTO file (message_id, n, state, name, kind, size, ref, next_at) VALUES /*rows*/
 
 -- name: keep_placed
 INSERT INTO placed (message_id, reason) VALUES (?, ?)
