@@ -219,7 +219,8 @@ def changed(before: Any, after: Any, at: Key = ()) -> Iterator[Key]:
     if before == after:
         return
     if isinstance(before, BaseModel) and isinstance(after, BaseModel):
-        before, after = dict(before), dict(after)
+        # a setting called keys makes a model look like a mapping, which it is not
+        before, after = dict(iter(before)), dict(iter(after))
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for name in sorted({*before, *after}, key=str):
             yield from changed(before.get(name), after.get(name), (*at, str(name)))
