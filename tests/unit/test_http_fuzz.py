@@ -36,6 +36,6 @@ async def test_four_thousand_odd_requests_break_nothing(
         assert (await one.client.get("/healthz")).status_code == 200
     assert tally.wrong == []
     assert sum(tally.statuses.values()) == 2_250
-    assert tally.statuses[201] > 30
+    assert tally.statuses[201] > 20
     assert tally.statuses[200] > 100
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
