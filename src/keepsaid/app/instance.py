@@ -43,6 +43,7 @@ from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED, HomeRe
 from keepsaid.ports import channel, memory_store, store
 from keepsaid.ports.model import Loadable, Model, Tool, at_once
 from keepsaid.ports.runtime import Clock, Hint, Ids, Lock, Offload, Peers, Space, StopToken, inline
+from keepsaid.ports.telemetry import NO_TELEMETRY, Telemetry
 from keepsaid.services import forgetting, pairing, people, reading, status, tasks
 from keepsaid.services.batches import BatchService
 from keepsaid.services.conversations import ConversationService
@@ -101,6 +102,7 @@ class Outside:
     life: LifeTerms = LifeTerms()
     fence: trust.Fence = trust.UNKEYED
     peers: Peers | None = None
+    telemetry: Telemetry = NO_TELEMETRY
 
 
 class Instance:
@@ -115,7 +117,7 @@ class Instance:
         outside: Outside | None = None,
     ) -> None:
         outside = outside or Outside()
-        self.home, self.config = home, config
+        self.home, self.config, self.telemetry = home, config, outside.telemetry
         operations, memories = self.operations, self.memories = stores
         self.redactor, self.model, self.hub = outside.redactor or redaction.redactor_of(config), model, ProgressHub()
         system = clock, ids = self.clock, self.ids = outside.clock, outside.ids
@@ -170,12 +172,8 @@ class Instance:
     def meet(self, peers: Peers) -> None:
         """Wake the processes that share the stores, and be woken by them."""
         hints, news = self.flow.hints, self.memories.news.hint
-        more = {
-            "journal": self.operations.journal.hint,
-            "news": news,
-            "forget": self.forgetting,
-            "life": self.life.hint,
-        }
+        more = {"journal": self.operations.journal.hint, "news": news}
+        more |= {"forget": self.forgetting, "life": self.life.hint}
         peers.join({**hints.named, **more}, {"held": hints.held, "settled": self.hub})
 
     @cached_property

@@ -13,8 +13,10 @@ from keepsaid.adapters.system.machine import SharedClock, SystemIds, TextThreads
 from keepsaid.app import channels, embedders, extending, models, redaction
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.app.store_place import StorePlace, place_of
+from keepsaid.app.telemetry import telemetry_of
 from keepsaid.config import Config, Home
 from keepsaid.ports.model import Model
+from keepsaid.ports.telemetry import NO_TELEMETRY
 
 
 async def _among_peers(place: StorePlace, home: Home, outside: Outside, closing: AsyncExitStack) -> Outside:
@@ -53,6 +55,8 @@ async def opened(
         stores = await place.open(outside.ids, closing, redactor)
         answering = Punctual(model) if model else models.model_of(config, closing)
         outside = replace(outside, redactor=redactor, extensions=found, lock=lock, offload=threads, fence=fence)
+        if outside.telemetry is NO_TELEMETRY:
+            outside = replace(outside, telemetry=telemetry_of(config))
         if outside.embedder is None:
             embedder, former = embedders.embedder_of(home, config, closing), embedders.former_of(home, config, closing)
             outside = replace(outside, embedder=embedder, former=former)

@@ -356,6 +356,13 @@ class ServerConfig(ConfigSection):
     always taken."""
 
 
+class TelemetryConfig(ConfigSection):
+    """Metrics and traces. Neither holds text, nor names a sender or a conversation."""
+
+    metrics: bool = True
+    """Whether `/metrics` is served, and what it prints is counted. It needs the extra `metrics`."""
+
+
 class RuntimeConfig(ConfigSection):
     """The process of `keepsaid serve`."""
 
