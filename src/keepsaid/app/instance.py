@@ -58,12 +58,8 @@ _SPACE_MS = 2_000
 _FILES_MS = 1_000
 """How often files and lock are compared with their paths; the stores compare theirs at every commit too."""
 
-_FORGET_MS = 1_000
-_GAUGE_MS = 10_000
-"""How often what waits is measured."""
-
-_EMBED_MS = 1_000
-"""How often what was recorded meanwhile gets its vectors."""
+_FORGET_MS, _GAUGE_MS, _EMBED_MS = 1_000, 10_000, 1_000
+"""How often requests to forget are looked for, what waits is measured, and what has no vectors yet gets them."""
 
 _LEAD_MS = 60_000
 """How often it is asked whether this process leads; it is woken when it does."""
@@ -144,8 +140,8 @@ class Instance:
         )
         self.toolbox = channels.Toolbox(channels.servers_of(home, config, clock))
         told, offered = Previews(self.hub, self.channels, clock), (outside.tools, self._contributions(), self.toolbox)
-        shared = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence, self.channels
-        builder = agent.AgentBuilder(home, config, stores, answers, have, system, told, offered, *shared)
+        rest = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence, self.channels
+        builder = agent.AgentBuilder(home, config, stores, answers, have, system, told, offered, *rest, self.telemetry)
         self.flow = builder.flow()
         self.recorder.watch((hints := self.flow.hints).record, shares=outside.life.shares)
         self.telling = services.EventService(operations, *system, memories.news, shares=outside.life.shares)
@@ -277,7 +273,9 @@ class Instance:
         self.reloading.add(extending.ReloadableExtensions(self.extending.lifecycle))
         self._check_rule_tools()
         hint, limits = self.flow.hints.deliver, channels.send_limits(self.config)
-        post = OutboxSender(self.operations, self.channels, self.clock, self.owner, hint, limits, self.life)
+        post = OutboxSender(
+            self.operations, self.channels, self.clock, self.owner, hint, limits, self.life, self.telemetry
+        )
         turns = self.config.turns
         places = workers.TurnConcurrency(turns.concurrent_max, turns.slow_s, turns.open_max)
         works = self.life.terms.works

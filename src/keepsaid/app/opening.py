@@ -13,7 +13,7 @@ from keepsaid.adapters.system.machine import SharedClock, SystemIds, TextThreads
 from keepsaid.app import channels, embedders, extending, models, redaction
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.app.store_place import StorePlace, place_of
-from keepsaid.app.telemetry import telemetry_of
+from keepsaid.app.telemetry import MeteredModel, telemetry_of
 from keepsaid.config import Config, Home
 from keepsaid.ports.model import Model
 from keepsaid.ports.telemetry import NO_TELEMETRY
@@ -57,6 +57,10 @@ async def opened(
         outside = replace(outside, redactor=redactor, extensions=found, lock=lock, offload=threads, fence=fence)
         if outside.telemetry is NO_TELEMETRY:
             outside = replace(outside, telemetry=telemetry_of(config))
+        if outside.telemetry is not NO_TELEMETRY:
+            answering = MeteredModel(answering, outside.telemetry)
+            for store in stores:
+                store.measure(outside.telemetry)
         if outside.embedder is None:
             embedder, former = embedders.embedder_of(home, config, closing), embedders.former_of(home, config, closing)
             outside = replace(outside, embedder=embedder, former=former)

@@ -1,23 +1,18 @@
-"""Telemetry of an instance: what is counted and traced while it works, and what `/metrics` prints of it."""
+"""Telemetry of an instance: what is counted and traced while it works, around the ports of the core."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable
 
-from keepsaid.app.stores import stores_of
-from keepsaid.config import Config, Home
-from keepsaid.errors import ConfigError, installation
-from keepsaid.ports.telemetry import NO_TELEMETRY, NoTelemetry, Telemetry
-from keepsaid.services.metrics import MetricsService, ProcessMetrics
-
-if TYPE_CHECKING:
-    from keepsaid.app.instance import Instance
-
-_STORES = ("operations", "memory")
+from keepsaid.config import Config
+from keepsaid.domain.memory import Injection, Listener, Recalled
+from keepsaid.domain.turn import ClaimedBatch, ModelAnswer, Recent
+from keepsaid.memory.recall.recollection import NO_EMBEDDER
+from keepsaid.ports.memory_store import Recall, Reminder
+from keepsaid.ports.model import Delta, Loadable, Model, ModelRequest
+from keepsaid.ports.telemetry import NO_TELEMETRY, Doing, NoTelemetry, Telemetry
+from keepsaid.services.metrics import ProcessMetrics
+from keepsaid.values import frozen
 
 
 class RecordedTelemetry(NoTelemetry):
@@ -37,34 +32,83 @@ class RecordedTelemetry(NoTelemetry):
         self.metrics.observe(name, seconds, labels)
 
 
+class MeteredModel:
+    """A model whose tokens and costs are counted. Its calls have no span here: the adapter's library makes it."""
+
+    def __init__(self, model: Model, telemetry: Telemetry) -> None:
+        self._model = model
+        self._telemetry = telemetry
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+        return self._model.name
+
+    async def load(self) -> None:
+        """Load the model, if it has something to load."""
+        if isinstance(self._model, Loadable):
+            await self._model.load()
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
+        """One call of the model."""
+        answer = await self._model.answer(request, delta)
+        used, name = answer.usage, self._model.name
+        if used.tokens_in or used.tokens_out:
+            self._telemetry.add("keepsaid_model_tokens_total", (name, "input"), used.tokens_in)
+            self._telemetry.add("keepsaid_model_tokens_total", (name, "output"), used.tokens_out)
+        if used.cost_micros:
+            self._telemetry.add("keepsaid_model_cost_dollars_total", (name,), used.cost_micros / 1_000_000)
+        return answer
+
+
+@frozen
+class TracedRecall:
+    """Recall that a model asked for, with a span."""
+
+    recalling: Recall
+    telemetry: Telemetry
+
+    async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
+        """The best memories for a query."""
+        with self.telemetry.span(Doing.SEARCH_MEMORY) as span:
+            recalled = await self.recalling.recall(listener, query, limit, as_of)
+            span.note("records", len(recalled.hits))
+            return recalled
+
+
+@frozen
+class TracedReminder:
+    """Recall before a turn, with a span, the durations of its legs, and its result."""
+
+    reminder: Reminder
+    telemetry: Telemetry
+
+    async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> Injection:
+        """The memories to inject."""
+        with self.telemetry.span(Doing.SEARCH_MEMORY) as span:
+            found = await self.reminder.remind(claimed, recent)
+            chosen = sum(one.chosen for one in found.candidates)
+            span.note("records", chosen)
+        add, observe = self.telemetry.add, self.telemetry.observe
+        for leg in found.searched:
+            observe("keepsaid_recall_seconds", leg.took_ms / 1_000, (leg.leg,))
+        add("keepsaid_injected_total", (_result_of(found),))
+        if not found.skipped:
+            observe("keepsaid_inject_seconds", found.took_ms / 1_000)
+            add("keepsaid_inject_items_total", ("chosen",), chosen)
+            add("keepsaid_inject_items_total", ("left_out",), len(found.candidates) - chosen)
+        return found
+
+
+def _result_of(found: Injection) -> str:
+    """The label of an injection. A leg that is not set up, and a query that was cut, do not count as faults."""
+    if found.skipped:
+        return "skipped"
+    if any(one != NO_EMBEDDER and not one.startswith("query:") for one in found.missing):
+        return "degraded"
+    return "injected" if found.block else "nothing"
+
+
 def telemetry_of(config: Config) -> Telemetry:
     """What the settings ask for; nothing is recorded where they ask for nothing."""
     return RecordedTelemetry(ProcessMetrics()) if config.telemetry.metrics else NO_TELEMETRY
-
-
-def log_bytes(home: Home, config: Config) -> Mapping[str, int]:
-    """The sizes of the write-ahead logs, by store; nothing where a server holds the stores. It reads the disk."""
-    found: dict[str, int] = {}
-    for name, store in zip(_STORES, stores_of(home, config), strict=False):
-        log = Path(f"{store}-wal")
-        found[name] = 0
-        with suppress(OSError):  # it is not there before the first commit
-            found[name] = log.stat().st_size
-    return found
-
-
-async def scrape(instance: Instance, version: str) -> tuple[str, bytes]:
-    """The media type and the text of every metric. Raises ConfigError without the library, StoreError."""
-    try:
-        from keepsaid.adapters.telemetry import prometheus  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise ConfigError(
-            f"metrics need a library that is not installed ({error})",
-            safe="Nothing was changed.",
-            hint=installation("metrics"),
-        ) from error
-    recorded = instance.telemetry
-    process = recorded.metrics if isinstance(recorded, RecordedTelemetry) else ProcessMetrics()
-    logs = partial(log_bytes, instance.home, instance.config)
-    service = MetricsService(process, instance.operations, instance.clock, instance.services.status.read, logs)
-    return prometheus.CONTENT_TYPE, prometheus.render(await service.read(version))

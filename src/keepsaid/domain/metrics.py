@@ -158,6 +158,7 @@ _CATALOGUE = (
     Metric("keepsaid_leases", _G, "Leases of batches; at most 100 expired ones are counted.", (_LEASES,), _S),
     Metric("keepsaid_turns_total", _C, "Turns that ended.", (_TURNS,), _S),
     Metric("keepsaid_turn_seconds", _H, "One attempt of a turn, from its prompt to its commit."),
+    Metric("keepsaid_reply_wait_seconds", _H, "From the arrival of a batch's first message to the commit of its turn."),
     Metric("keepsaid_recall_seconds", _H, "One search leg of the recall before a turn.", (LEG,)),
     Metric("keepsaid_inject_seconds", _H, "Finding the memories for a turn, all legs and gates together."),
     Metric("keepsaid_injected_total", _C, "Turns for which memories were searched.", (_INJECTED,)),
@@ -169,8 +170,14 @@ _CATALOGUE = (
     Metric(
         "keepsaid_outbox_messages", _G, "Replies that are kept, settled ones until they are pruned.", (_OUTBOX,), _S
     ),
-    Metric("keepsaid_replies_total", _C, "Attempts to send a reply.", (CHANNEL, _SENT)),
-    Metric("keepsaid_reply_wait_seconds", _H, "From the commit of a reply to its confirmed delivery."),
+    Metric(
+        "keepsaid_replies_total", _C, "Attempts to send a reply; not of those that clients fetch.", (CHANNEL, _SENT)
+    ),
+    Metric(
+        "keepsaid_delivery_seconds",
+        _H,
+        "From the commit of a reply to its confirmed delivery; not of those that clients fetch.",
+    ),
     Metric("keepsaid_commit_seconds", _H, "One commit, from its request until it is on disk.", (_STORES,)),
     Metric("keepsaid_wal_bytes", _G, "Size of the write-ahead log; absent on PostgreSQL.", (_STORES,), _S),
     Metric("keepsaid_line_up", _G, "Whether a channel that listens is connected.", (CHANNEL, ACCOUNT), _S, LINES_MAX),

@@ -6,18 +6,16 @@ Nothing that is passed here names a sender or holds text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Protocol
 
-from keepsaid.domain.message import Lane
+from keepsaid.domain.message import Lane, StoredMessage
 
 Attribute = str | int | float | bool
 """The value of an attribute of a span."""
-
-NO_ATTRIBUTES: Mapping[str, Attribute] = MappingProxyType({})
 
 
 class Doing(StrEnum):
@@ -52,17 +50,14 @@ class Telemetry(Protocol):
     def observe(self, name: str, seconds: float, labels: tuple[str, ...] = ()) -> None:
         """Count a duration."""
 
-    def span(
-        self, doing: Doing, attributes: Mapping[str, Attribute] = NO_ATTRIBUTES, lane: Lane | None = None
-    ) -> AbstractContextManager[TraceSpan]:
-        """A span that lasts as long as the block; spans opened within it are its children.
+    def span(self, doing: Doing, name: str = "") -> AbstractContextManager[TraceSpan]:
+        """A span that lasts as long as the block; spans opened within it are its children. `name` is that of a tool.
 
-        An exception that leaves the block marks the span as failed, by the name of its class alone. Of a lane the span
-        has a keyed hash.
+        An exception that leaves the block marks the span as failed, by the name of its class alone.
         """
 
-    def turn_span(self, lane: Lane, message_ids: Sequence[int]) -> AbstractContextManager[TraceSpan]:
-        """The span of a turn, linked to those in which its messages were received."""
+    def turn_span(self, lane: Lane, messages: Sequence[StoredMessage]) -> AbstractContextManager[TraceSpan]:
+        """The span of a turn, linked to those in which its messages were received; of the lane it has a keyed hash."""
 
 
 class _NoSpan:
@@ -100,16 +95,15 @@ class NoTelemetry:
     def observe(self, name: str, seconds: float, labels: tuple[str, ...] = ()) -> None:
         """Measure nothing."""
 
-    def span(
-        self,
-        doing: Doing,  # noqa: ARG002 - the protocol's signature
-        attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,  # noqa: ARG002
-        lane: Lane | None = None,  # noqa: ARG002
-    ) -> AbstractContextManager[TraceSpan]:
+    def span(self, doing: Doing, name: str = "") -> AbstractContextManager[TraceSpan]:  # noqa: ARG002 - the protocol's
         """Open no span."""
         return NO_SPAN
 
-    def turn_span(self, lane: Lane, message_ids: Sequence[int]) -> AbstractContextManager[TraceSpan]:  # noqa: ARG002
+    def turn_span(
+        self,
+        lane: Lane,  # noqa: ARG002 - the protocol's
+        messages: Sequence[StoredMessage],  # noqa: ARG002
+    ) -> AbstractContextManager[TraceSpan]:
         """Open no span."""
         return NO_SPAN
 

@@ -162,7 +162,7 @@ class MetricsService:
             "keepsaid_leases": await self._leases(status),
             "keepsaid_wal_bytes": _by_name(await asyncio.to_thread(self._read_logs)),
         }
-        values |= {name: _bounded(name, found) for name, found in _of_status(status)}
+        values |= {name: _bounded(name, found) for name, found in of_status(status)}
         return Reading(values | self._process.read())
 
     async def _leases(self, status: Status) -> Values:
@@ -185,7 +185,7 @@ def _bounded(name: str, found: Mapping[tuple[str, ...], float]) -> Values:
     return values
 
 
-def _of_status(status: Status) -> Iterator[tuple[str, Mapping[tuple[str, ...], float]]]:
+def of_status(status: Status) -> Iterator[tuple[str, Mapping[tuple[str, ...], float]]]:
     """What a status counts, by metric."""
     seen = status.overview
     yield (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keepsaid.app import telemetry
 from keepsaid.app.instance import Instance
+from keepsaid.app.metrics import scrape
 from keepsaid.interfaces.http import bodies, responses
 
 
@@ -30,5 +30,5 @@ async def show_metrics(instance: Instance, gate: bodies.Gate, request: Request) 
     if not instance.config.telemetry.metrics:
         what = "metrics are switched off (telemetry.metrics)"
         raise responses.NotFound(what, safe="Nothing was changed.", hint="keepsaid config set telemetry.metrics true")
-    content_type, text = await telemetry.scrape(instance, __version__)
+    content_type, text = await scrape(instance, __version__)
     return Response(text, media_type=content_type)
