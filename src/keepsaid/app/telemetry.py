@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack
+from hashlib import blake2b
+from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from keepsaid.config import Config
 from keepsaid.domain.memory import Injection, Listener, Recalled
+from keepsaid.domain.message import Lane, StoredMessage
+from keepsaid.domain.trust import Fence
 from keepsaid.domain.turn import ClaimedBatch, ModelAnswer, Recent
+from keepsaid.errors import ConfigError, installation
 from keepsaid.memory.recall.recollection import NO_EMBEDDER
 from keepsaid.ports.memory_store import Recall, Reminder
 from keepsaid.ports.model import Delta, Loadable, Model, ModelRequest
-from keepsaid.ports.telemetry import NO_TELEMETRY, Doing, NoTelemetry, Telemetry
+from keepsaid.ports.telemetry import NO_TELEMETRY, Doing, NoTelemetry, Telemetry, TraceSpan
 from keepsaid.services.metrics import ProcessMetrics
 from keepsaid.values import frozen
+
+if TYPE_CHECKING:
+    from keepsaid.adapters.telemetry.otel import OtelTracer
 
 
 class RecordedTelemetry(NoTelemetry):
@@ -32,12 +43,30 @@ class RecordedTelemetry(NoTelemetry):
         self.metrics.observe(name, seconds, labels)
 
 
+class TracedTelemetry(RecordedTelemetry):
+    """Counts, durations and spans."""
+
+    __slots__ = ("tracer",)
+
+    def __init__(self, metrics: ProcessMetrics, tracer: OtelTracer) -> None:
+        super().__init__(metrics)
+        self.tracer = tracer
+
+    def span(self, doing: Doing, name: str = "") -> AbstractContextManager[TraceSpan]:
+        """A span of the tracer."""
+        return self.tracer.span(doing, name)
+
+    def turn_span(self, lane: Lane, messages: Sequence[StoredMessage]) -> AbstractContextManager[TraceSpan]:
+        """The span of a turn."""
+        return self.tracer.turn_span(lane, messages)
+
+
 class MeteredModel:
     """A model whose tokens and costs are counted. Its calls have no span here: the adapter's library makes it."""
 
     def __init__(self, model: Model, telemetry: Telemetry) -> None:
         self._model = model
-        self._telemetry = telemetry
+        self.telemetry = telemetry
 
     @property
     def name(self) -> str:
@@ -54,11 +83,26 @@ class MeteredModel:
         answer = await self._model.answer(request, delta)
         used, name = answer.usage, self._model.name
         if used.tokens_in or used.tokens_out:
-            self._telemetry.add("keepsaid_model_tokens_total", (name, "input"), used.tokens_in)
-            self._telemetry.add("keepsaid_model_tokens_total", (name, "output"), used.tokens_out)
+            self.telemetry.add("keepsaid_model_tokens_total", (name, "input"), used.tokens_in)
+            self.telemetry.add("keepsaid_model_tokens_total", (name, "output"), used.tokens_out)
         if used.cost_micros:
-            self._telemetry.add("keepsaid_model_cost_dollars_total", (name,), used.cost_micros / 1_000_000)
+            self.telemetry.add("keepsaid_model_cost_dollars_total", (name,), used.cost_micros / 1_000_000)
         return answer
+
+
+def metered_as(model: Model, other: Model) -> Model:
+    """Another model, metered if `model` is."""
+    return MeteredModel(other, model.telemetry) if isinstance(model, MeteredModel) else other
+
+
+def instrument_of(model: Model) -> Callable[[], object] | None:
+    """What makes the settings by which calls of models are traced; None where they are not."""
+    return chat_instrument(model.telemetry) if isinstance(model, MeteredModel) else None
+
+
+def chat_instrument(telemetry: Telemetry) -> Callable[[], object] | None:
+    """The same for a telemetry."""
+    return telemetry.tracer.instrument_chat if isinstance(telemetry, TracedTelemetry) else None
 
 
 @frozen
@@ -109,6 +153,31 @@ def _result_of(found: Injection) -> str:
     return "injected" if found.block else "nothing"
 
 
-def telemetry_of(config: Config) -> Telemetry:
-    """What the settings ask for; nothing is recorded where they ask for nothing."""
-    return RecordedTelemetry(ProcessMetrics()) if config.telemetry.metrics else NO_TELEMETRY
+def telemetry_of(config: Config, fence: Fence, closing: AsyncExitStack) -> Telemetry:
+    """What the settings ask for; nothing is recorded where they ask for nothing.
+
+    `fence` has the key of the home, and `closing` sends the last spans. Raises ConfigError without the libraries.
+    """
+    settings = config.telemetry
+    if settings.traces:
+        tracer = _tracer_of(config, fence)
+        closing.push_async_callback(asyncio.to_thread, tracer.close)
+        return TracedTelemetry(ProcessMetrics(), tracer)
+    return RecordedTelemetry(ProcessMetrics()) if settings.metrics else NO_TELEMETRY
+
+
+def _tracer_of(config: Config, fence: Fence) -> OtelTracer:
+    try:
+        from keepsaid.adapters.telemetry import otel  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        what = f"traces need libraries that are not installed ({error})"
+        raise ConfigError(what, safe="Nothing was changed.", hint=installation("otel")) from error
+    settings = config.telemetry
+    headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
+
+    def hash_of(text: str) -> str:
+        return blake2b(text.encode("utf-8", "replace"), key=fence.key, digest_size=8, person=b"trace").hexdigest()
+
+    exporter = otel.exporter_to(settings.endpoint, headers)
+    terms = otel.TraceTerms(settings.genai == "latest", config.agent, hash_of)
+    return otel.OtelTracer(exporter, settings.share, version("keepsaid"), terms)
