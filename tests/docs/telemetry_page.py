@@ -66,6 +66,7 @@ failure is the name of its class, without its message.
 - With `telemetry.genai: latest`, the default, spans have the names and attributes of OpenTelemetry's conventions for
   generative AI too. These still change between releases. With `off` they have own names alone.
 - Each call of the model has one span, `chat MODEL`, which pydantic-ai makes. It needs `genai: latest`.
+- A line of the log that is written within a span has the id of its trace, `trace_id`.
 - The span of a turn is linked to the spans in which its messages arrived, if the same process received them.
 """
 

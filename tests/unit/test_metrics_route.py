@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.unit.http_cast import Site, site
 
@@ -142,3 +144,14 @@ async def test_a_line_that_is_down_is_named_with_its_account(tmp_path: Path) -> 
     read = dict(of_status(replace(status, host=replace(status.host, lines=lines))))
     assert read["keepsaid_line_up"] == {("telegram", "bot"): 1.0, ("slack", "team"): 0.0}
     assert read["keepsaid_line_last_ok_timestamp_seconds"] == {("telegram", "bot"): 5.0}
+
+
+async def test_metrics_without_their_library_say_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("keepsaid.adapters.telemetry.prometheus")
+    monkeypatch.setitem(sys.modules, "keepsaid.adapters.telemetry.prometheus", None)
+    async with site(tmp_path, answering=False) as here:
+        response = await here.client.get("/metrics")
+    assert response.status_code == 422
+    assert "keepsaid[metrics]" in response.json()["hint"]

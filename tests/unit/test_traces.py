@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,12 @@ import pytest
 from tests.unit.http_cast import Site, site
 from tests.unit.trace_cast import Collector, attributes, collecting
 
+from keepsaid.adapters.models.choose import FunctionModel
+from keepsaid.adapters.redaction.redactor import PatternRedactor
+from keepsaid.app.instance import Outside
+from keepsaid.errors import ConfigError
+from keepsaid.interfaces.cli.logs import JsonLines
+from keepsaid.ports.model import AgentPrompt
 from keepsaid.testing.model_script import Call, Refuse, Say, Script
 from keepsaid.testing.model_server import ModelServer
 from keepsaid.testing.reply_receiver import ReplyReceiver
@@ -121,6 +130,44 @@ async def test_a_turn_that_fails_says_so_without_the_words_of_the_failure(tmp_pa
     assert attributes(turn)["error.type"] == "ModelRejected"
     assert turn.status.code == turn.status.STATUS_CODE_ERROR
     assert not [body for body in collector.bodies if b"swordfish" in body]
+
+
+async def test_a_line_of_the_log_names_its_trace(tmp_path: Path, collector: Collector) -> None:
+    lines: list[dict[str, Any]] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(json.loads(JsonLines(PatternRedactor()).format(record)))
+
+    handler, log = Kept(), logging.getLogger("keepsaid.test")
+
+    async def answer(_prompt: AgentPrompt) -> str:
+        log.warning("within the turn")
+        return "done"
+
+    log.addHandler(handler)
+    try:
+        async with ModelServer(Script(), model="scripted") as server:
+            settings = traced(collector, server)
+            outside = Outside(answerer=FunctionModel(answer))
+            async with site(tmp_path, outside=outside, **settings) as here:
+                await here.settled((await here.say("hello")).json()["id"])
+        log.warning("outside of it")
+    finally:
+        log.removeHandler(handler)
+    assert lines[0]["trace_id"] == collector.only("keepsaid.turn").trace_id.hex()
+    assert "trace_id" not in lines[1]
+
+
+async def test_traces_without_their_library_say_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("keepsaid.adapters.telemetry.otel")
+    monkeypatch.setitem(sys.modules, "keepsaid.adapters.telemetry.otel", None)
+    with pytest.raises(ConfigError, match="traces need libraries") as refused:
+        async with site(tmp_path, telemetry={"traces": True}):
+            pass
+    assert "keepsaid[otel]" in refused.value.hint
 
 
 async def test_without_the_conventions_spans_have_own_names_alone(tmp_path: Path, collector: Collector) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -11,6 +12,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.app.stores import stores_of
 from keepsaid.app.telemetry import RecordedTelemetry
 from keepsaid.config import Config, Home
+from keepsaid.domain.metrics import Reading
 from keepsaid.errors import ConfigError, installation
 from keepsaid.services.metrics import MetricsService, ProcessMetrics
 
@@ -30,16 +32,18 @@ def log_bytes(home: Home, config: Config) -> Mapping[str, int]:
 
 async def scrape(instance: Instance, version: str) -> tuple[str, bytes]:
     """The media type and the text of every metric. Raises ConfigError without the library, StoreError."""
-    try:
-        from keepsaid.adapters.telemetry import prometheus  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise ConfigError(
-            f"metrics need a library that is not installed ({error})",
-            safe="Nothing was changed.",
-            hint=installation("metrics"),
-        ) from error
     recorded = instance.telemetry
     process = recorded.metrics if isinstance(recorded, RecordedTelemetry) else ProcessMetrics()
     logs = partial(log_bytes, instance.home, instance.config)
     service = MetricsService(process, instance.operations, instance.clock, instance.services.status.read, logs)
-    return prometheus.CONTENT_TYPE, prometheus.render(await service.read(version))
+    return await asyncio.to_thread(_rendered, await service.read(version))
+
+
+def _rendered(reading: Reading) -> tuple[str, bytes]:
+    """The text; in a thread, because the first call imports the library."""
+    try:
+        from keepsaid.adapters.telemetry import prometheus  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        what = f"metrics need a library that is not installed ({error})"
+        raise ConfigError(what, safe="Nothing was changed.", hint=installation("metrics")) from error
+    return prometheus.CONTENT_TYPE, prometheus.render(reading)

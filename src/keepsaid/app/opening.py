@@ -55,7 +55,7 @@ async def opened(
         stores = await place.open(outside.ids, closing, redactor)
         telemetry = outside.telemetry
         if telemetry is NO_TELEMETRY:
-            telemetry = telemetry_of(config, fence, closing)
+            telemetry = await telemetry_of(config, fence, closing)
         answering = Punctual(model) if model else models.model_of(config, closing, chat_instrument(telemetry))
         outside = replace(outside, redactor=redactor, extensions=found, lock=lock, offload=threads, fence=fence)
         if telemetry is not NO_TELEMETRY:

@@ -153,14 +153,14 @@ def _result_of(found: Injection) -> str:
     return "injected" if found.block else "nothing"
 
 
-def telemetry_of(config: Config, fence: Fence, closing: AsyncExitStack) -> Telemetry:
+async def telemetry_of(config: Config, fence: Fence, closing: AsyncExitStack) -> Telemetry:
     """What the settings ask for; nothing is recorded where they ask for nothing.
 
     `fence` has the key of the home, and `closing` sends the last spans. Raises ConfigError without the libraries.
     """
     settings = config.telemetry
     if settings.traces:
-        tracer = _tracer_of(config, fence)
+        tracer = await asyncio.to_thread(_tracer_of, config, fence)
         closing.push_async_callback(asyncio.to_thread, tracer.close)
         return TracedTelemetry(ProcessMetrics(), tracer)
     return RecordedTelemetry(ProcessMetrics()) if settings.metrics else NO_TELEMETRY

@@ -364,9 +364,9 @@ class TelemetryConfig(ConfigSection):
     traces: bool = False
     """Whether spans of receiving, turns, tools, memory and delivery are sent to an OpenTelemetry collector. It needs
     the extra `otel`."""
-    endpoint: str | None = Field(None, pattern=r"^https?://[!-~]+$")
-    """Where the collector takes traces over OTLP/HTTP, such as http://localhost:4318/v1/traces. By default the
-    variables OTEL_EXPORTER_OTLP_* say it, else this machine, port 4318."""
+    endpoint: str | None = Field(None, pattern=r"^https?://[!-?A-~]+$")
+    """Where the collector takes traces over OTLP/HTTP, such as http://localhost:4318/v1/traces. Credentials
+    belong in `headers`. By default the variables OTEL_EXPORTER_OTLP_* say it, else this machine, port 4318."""
     headers: dict[str, SecretStr] = Field(default_factory=dict)
     """Headers of every request to it, such as Authorization."""
     share: float = Field(1.0, ge=0, le=1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepsaid.domain import commits, message, turn
+from keepsaid.domain import commits, message, route, turn
 from keepsaid.domain.ids import show
 from keepsaid.errors import LeaseLost
 from keepsaid.pipeline import leasing, routing
@@ -82,8 +82,9 @@ class MessagePipeline:
                 await self.answering.answer(claimed)
             finally:
                 telemetry.observe("keepsaid_turn_seconds", (self._clock.monotonic_ms() - began) / 1_000)
-        waited_ms = self._clock.now_ms() - claimed.messages[0].received_at
-        telemetry.observe("keepsaid_reply_wait_seconds", waited_ms / 1_000)
+        if claimed.batch.verdict.action is route.Action.FORWARD:
+            waited_ms = self._clock.now_ms() - claimed.messages[0].received_at
+            telemetry.observe("keepsaid_reply_wait_seconds", waited_ms / 1_000)
 
     async def deliver(self, outbox: OutboxSender) -> int | None:
         """Replies leave, in order per conversation; returns when the next may be tried."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from enum import StrEnum
 from types import TracebackType
 from typing import Protocol
@@ -16,6 +17,10 @@ from keepsaid.domain.message import Lane, StoredMessage
 
 Attribute = str | int | float | bool
 """The value of an attribute of a span."""
+
+
+TRACE_ID: ContextVar[str] = ContextVar("keepsaid_trace_id", default="")
+"""The id of the trace that the running code is a part of, 32 hexadecimal digits; "" for none. Log lines have it."""
 
 
 class Doing(StrEnum):

@@ -25,7 +25,7 @@ from opentelemetry.trace.status import Status
 
 from keepsaid.adapters.telemetry import genai
 from keepsaid.domain.message import Lane, StoredMessage
-from keepsaid.ports.telemetry import Attribute, Doing, TraceSpan
+from keepsaid.ports.telemetry import TRACE_ID, Attribute, Doing, TraceSpan
 from keepsaid.values import frozen
 
 _LINKED_MAX = 4_096
@@ -104,14 +104,17 @@ def exporter_to(endpoint: str | None, headers: Mapping[str, str]) -> SpanExporte
 class _OpenSpan:
     """A span while it lasts; it is the current one within its block."""
 
-    __slots__ = ("_span", "_token", "_tracer")
+    __slots__ = ("_span", "_token", "_trace", "_tracer")
 
     def __init__(self, tracer: OtelTracer, span: trace.Span) -> None:
         self._tracer = tracer
         self._span = span
         self._token: Token[context.Context] | None = None
+        self._trace: Token[str] | None = None
 
     def __enter__(self) -> TraceSpan:
+        if self._span.is_recording():
+            self._trace = TRACE_ID.set(trace.format_trace_id(self._span.get_span_context().trace_id))
         self._token = context.attach(trace.set_span_in_context(self._span))
         return self
 
@@ -123,6 +126,8 @@ class _OpenSpan:
             self._span.set_status(trace.StatusCode.ERROR)
         if self._token is not None:
             context.detach(self._token)
+        if self._trace is not None:
+            TRACE_ID.reset(self._trace)
         self._span.end()
 
     def note(self, name: str, value: Attribute) -> None:
