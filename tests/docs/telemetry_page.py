@@ -73,7 +73,7 @@ failure is the name of its class, without its message.
 _NOTED = {
     Doing.RECEIVE: ("keepsaid.channel", "keepsaid.intake"),
     Doing.TURN: ("keepsaid.channel", "keepsaid.lane"),
-    Doing.TOOL: ("keepsaid.tool", "keepsaid.tool_class"),
+    Doing.TOOL: ("keepsaid.tool", "keepsaid.tool_class", "keepsaid.call_id", genai.note("call_id")),
     Doing.DELIVER: ("keepsaid.channel", "keepsaid.outcome", "keepsaid.attempt"),
 }
 _OF_MEMORY = ("keepsaid.records", genai.note("records"))

@@ -149,7 +149,7 @@ async def test_a_line_that_is_down_is_named_with_its_account(tmp_path: Path) -> 
 async def test_metrics_without_their_library_say_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("keepsaid.adapters.telemetry.prometheus")
+    monkeypatch.delattr("keepsaid.adapters.telemetry.prometheus", raising=False)
     monkeypatch.setitem(sys.modules, "keepsaid.adapters.telemetry.prometheus", None)
     async with site(tmp_path, answering=False) as here:
         response = await here.client.get("/metrics")

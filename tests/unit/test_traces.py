@@ -63,7 +63,9 @@ async def test_a_message_is_traced_from_its_arrival_to_its_answer(tmp_path: Path
     assert found["gen_ai.agent.name"] == "main"
     assert found["gen_ai.conversation.id"] == found["keepsaid.lane"]
     assert tool.parent_span_id == turn.span_id
-    assert attributes(tool)["gen_ai.tool.name"] == "memory_search"
+    called = attributes(tool)
+    assert called["gen_ai.tool.name"] == "memory_search"
+    assert called["gen_ai.tool.call.id"] == called["keepsaid.call_id"] != ""
     searches = collector.named("search_memory")
     assert {one.parent_span_id for one in searches} == {turn.span_id, tool.span_id}
     assert all("gen_ai.memory.record.count" in attributes(one) for one in searches)
@@ -162,7 +164,7 @@ async def test_a_line_of_the_log_names_its_trace(tmp_path: Path, collector: Coll
 async def test_traces_without_their_library_say_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("keepsaid.adapters.telemetry.otel")
+    monkeypatch.delattr("keepsaid.adapters.telemetry.otel", raising=False)
     monkeypatch.setitem(sys.modules, "keepsaid.adapters.telemetry.otel", None)
     with pytest.raises(ConfigError, match="traces need libraries") as refused:
         async with site(tmp_path, telemetry={"traces": True}):

@@ -23,6 +23,10 @@ TRACE_ID: ContextVar[str] = ContextVar("keepsaid_trace_id", default="")
 """The id of the trace that the running code is a part of, 32 hexadecimal digits; "" for none. Log lines have it."""
 
 
+CALL_ID: ContextVar[str] = ContextVar("keepsaid_call_id", default="")
+"""The model's identifier of the tool call that is being made; "" outside of one."""
+
+
 class Doing(StrEnum):
     """What a span is about."""
 

@@ -31,7 +31,7 @@ _OF_CHATS = ("gen_ai.request.", "gen_ai.response.", "gen_ai.usage.", "gen_ai.cli
 _OF_CHAT = frozenset(
     (_OPERATION, "gen_ai.provider.name", "gen_ai.system", "server.address", "server.port", "error.type")
 )
-_NOTES = {"records": "gen_ai.memory.record.count"}
+_NOTES = {"records": "gen_ai.memory.record.count", "call_id": "gen_ai.tool.call.id"}
 
 
 def span_name(doing: Doing, tool: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from keepsaid.domain.prompt import Json
 from keepsaid.ports.model import Tool
-from keepsaid.ports.telemetry import NO_TELEMETRY, Doing, Telemetry
+from keepsaid.ports.telemetry import CALL_ID, NO_TELEMETRY, Doing, Telemetry
 
 
 def traced_tools(telemetry: Telemetry, tools: Sequence[Tool]) -> Sequence[Tool]:
@@ -21,6 +21,7 @@ def _traced(telemetry: Telemetry, tool: Tool) -> Tool:
     async def run(arguments: dict[str, Json]) -> str:
         with telemetry.span(Doing.TOOL, tool.name) as span:
             span.note("tool_class", str(tool.kind))
+            span.note("call_id", CALL_ID.get())
             return await tool.run(arguments)
 
     return replace(tool, run=run)
