@@ -39,6 +39,7 @@ from bench import (
     startup,
     tasks,
     telegram,
+    telemetry,
     turns,
 )
 from bench.disk import fsync_rate
@@ -53,6 +54,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "backlog": backlog.measure,
     "backlog_shared": backlog_shared.measure,
     "turns": turns.measure,
+    "telemetry": telemetry.measure,
     "tasks": tasks.measure,
     "assembling": assembling.measure,
     "hung": hung.measure,

@@ -14,6 +14,7 @@ from tests.docs import (
     help_texts,
     ports_page,
     status_texts,
+    telemetry_page,
     why_texts,
 )  # fmt: skip
 from tests.docs.markdown import ROOT
@@ -24,6 +25,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/use/reference/errors.md": errors_page.page,
     "docs/use/reference/events.md": events_page.page,
     "docs/use/reference/extensions.md": extensions_page.page,
+    "docs/use/reference/telemetry.md": telemetry_page.page,
     "docs/develop/reference-ports.md": ports_page.page,
     "tests/docs/help.txt": help_texts.page,
     "tests/docs/doctor.txt": doctor_texts.page,

@@ -11,6 +11,7 @@ from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
 from keepsaid.adapters.system.machine import one_time_code
 from keepsaid.app import channels, models
 from keepsaid.app.stores import PATIENT_MS, archive_of
+from keepsaid.app.telemetry import TracedRecall, TracedReminder
 from keepsaid.app.worker_tools import configured_tools, tool_names_of_places, tools_of_place
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, effects, message, trust, turn
@@ -38,6 +39,7 @@ from keepsaid.ports import memory_store, runtime, store_views
 from keepsaid.ports.channel import Channel, Progresses, ReactingChannel
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.store import MemoryStore, Store
+from keepsaid.ports.telemetry import NO_TELEMETRY, Telemetry
 from keepsaid.text import normal, topics
 from keepsaid.values import frozen
 
@@ -189,6 +191,7 @@ class AgentBuilder:
     offload: runtime.Offload = runtime.inline
     fence: trust.Fence = trust.UNKEYED
     outward: Mapping[str, Channel] = field(default_factory=dict)
+    telemetry: Telemetry = NO_TELEMETRY
 
     def flow(self) -> runner.MessagePipeline:
         (operations, _), config = self.stores, self.config
@@ -208,7 +211,9 @@ class AgentBuilder:
         config, (operations, memories), (clock, _) = self.config, self.stores, self.system
         have, extension = self.faculties, config.extensions.get("memory")
         mode = config.memory.injection if extension is None or extension.enabled else "off"
-        reminder = self._injector() if mode == "auto" else NoReminder(mode)
+        reminder: memory_store.Reminder = self._injector() if mode == "auto" else NoReminder(mode)
+        if self.telemetry is not NO_TELEMETRY:
+            reminder = TracedReminder(reminder, self.telemetry)
         files = self.home.agent(config.agent)
         overview = models.overview_of(config, operations)
         beside = WorkerTools(self.worker_tools), SideTasks(operations.tasks, clock)
@@ -221,7 +226,13 @@ class AgentBuilder:
         told = Streams(self.told, self.tools[1].active)
         here = IdentityFiles(files), self._tools, told, sources, guard, commands, self.offload
         return AgentDeps(
-            self.model, reminder, *here, lambda claimed: self.approvals(claimed.batch.lane), self.fence, self._reacting
+            self.model,
+            reminder,
+            *here,
+            lambda claimed: self.approvals(claimed.batch.lane),
+            self.fence,
+            self._reacting,
+            self.telemetry,
         )
 
     def _injector(self) -> injection.Injector:
@@ -343,7 +354,8 @@ class AgentBuilder:
         crosses = self.config.lanes.cross != "never"
         listener = replace(listener, cross=crosses, chats=crosses)
         have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
-        search = memory_search(have.search, memories.library, listener, archive_of(memories, clock))
+        recall = have.search if self.telemetry is NO_TELEMETRY else TracedRecall(have.search, self.telemetry)
+        search = memory_search(recall, memories.library, listener, archive_of(memories, clock))
         return search, memory_open(memories, memories.library, listener)
 
     def memory_tools(self, claimed: turn.ClaimedBatch) -> Sequence[Tool]:

@@ -42,6 +42,7 @@ from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED, HomeRe
 from keepsaid.ports import channel, memory_store, store
 from keepsaid.ports.model import Loadable, Model, Tool, at_once
 from keepsaid.ports.runtime import Clock, Hint, Ids, Lock, Offload, Peers, Space, StopToken, inline
+from keepsaid.ports.telemetry import NO_TELEMETRY, Telemetry
 from keepsaid.services import reading
 from keepsaid.services.inbox import ProgressHub
 from keepsaid.values import frozen
@@ -52,12 +53,8 @@ _SPACE_MS = 2_000
 _FILES_MS = 1_000
 """How often files and lock are compared with their paths; the stores compare theirs at every commit too."""
 
-_FORGET_MS = 1_000
-_GAUGE_MS = 10_000
-"""How often what waits is measured."""
-
-_EMBED_MS = 1_000
-"""How often what was recorded meanwhile gets its vectors."""
+_FORGET_MS, _GAUGE_MS, _EMBED_MS = 1_000, 10_000, 1_000
+"""How often requests to forget are looked for, what waits is measured, and what has no vectors yet gets them."""
 
 _LEAD_MS = 60_000
 """How often it is asked whether this process leads; it is woken when it does."""
@@ -96,6 +93,7 @@ class Outside:
     life: LifeTerms = LifeTerms()
     fence: trust.Fence = trust.UNKEYED
     peers: Peers | None = None
+    telemetry: Telemetry = NO_TELEMETRY
 
 
 class Instance:
@@ -110,7 +108,7 @@ class Instance:
         outside: Outside | None = None,
     ) -> None:
         outside = outside or Outside()
-        self.home, self.config = home, config
+        self.home, self.config, self.telemetry = home, config, outside.telemetry
         operations, memories = self.operations, self.memories = stores
         self.redactor, self.model, self.hub = outside.redactor or redaction.redactor_of(config), model, ProgressHub()
         system = clock, ids = self.clock, self.ids = outside.clock, outside.ids
@@ -137,8 +135,8 @@ class Instance:
         )
         self.toolbox = channels.Toolbox(channels.servers_of(home, config, clock))
         told, offered = Previews(self.hub, self.channels, clock), (outside.tools, self._contributions(), self.toolbox)
-        shared = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence, self.channels
-        builder = agent.AgentBuilder(home, config, stores, answers, have, system, told, offered, *shared)
+        rest = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence, self.channels
+        builder = agent.AgentBuilder(home, config, stores, answers, have, system, told, offered, *rest, self.telemetry)
         self.flow = builder.flow()
         self.recorder.watch((hints := self.flow.hints).record, shares=outside.life.shares)
         self.telling = services.EventService(operations, *system, memories.news, shares=outside.life.shares)
@@ -165,12 +163,8 @@ class Instance:
     def meet(self, peers: Peers) -> None:
         """Wake the processes that share the stores, and be woken by them."""
         hints, news = self.flow.hints, self.memories.news.hint
-        more = {
-            "journal": self.operations.journal.hint,
-            "news": news,
-            "forget": self.forgetting,
-            "life": self.life.hint,
-        }
+        more = {"journal": self.operations.journal.hint, "news": news}
+        more |= {"forget": self.forgetting, "life": self.life.hint}
         peers.join({**hints.named, **more}, {"held": hints.held, "settled": self.hub})
 
     @cached_property
@@ -263,7 +257,9 @@ class Instance:
         self.reloading.add(extending.ReloadableExtensions(self.extending.lifecycle))
         self._check_rule_tools()
         hint, limits = self.flow.hints.deliver, channels.send_limits(self.config)
-        post = OutboxSender(self.operations, self.channels, self.clock, self.owner, hint, limits, self.life)
+        post = OutboxSender(
+            self.operations, self.channels, self.clock, self.owner, hint, limits, self.life, self.telemetry
+        )
         turns = self.config.turns
         places = workers.TurnConcurrency(turns.concurrent_max, turns.slow_s, turns.open_max)
         works = self.life.terms.works

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from keepsaid.adapters.models import choose
@@ -49,12 +50,12 @@ _TRIAL_S_MAX = 30.0
 """Seconds a model may take to prove that it answers."""
 
 
-def model_of(config: Config, closing: AsyncExitStack) -> Model:
-    """The model that answers; `closing` closes its client."""
+def model_of(config: Config, closing: AsyncExitStack, instrument: Callable[[], object] | None = None) -> Model:
+    """The model that answers; `closing` closes its client, `instrument` makes the settings of its traces."""
     name = choose.chosen(config.models)
     if name == turn.NO_MODEL:
         return choose.OfflineResponder()
-    chat = choose.LazyChat(name, config.models)
+    chat = choose.LazyChat(name, config.models, instrument)
     closing.push_async_callback(chat.close)
     return chat
 

@@ -13,8 +13,10 @@ from keepsaid.adapters.system.machine import SharedClock, SystemIds, TextThreads
 from keepsaid.app import channels, embedders, extending, models, redaction
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.app.store_place import StorePlace, place_of
+from keepsaid.app.telemetry import MeteredModel, chat_instrument, telemetry_of
 from keepsaid.config import Config, Home
 from keepsaid.ports.model import Model
+from keepsaid.ports.telemetry import NO_TELEMETRY
 
 
 async def _among_peers(place: StorePlace, home: Home, outside: Outside, closing: AsyncExitStack) -> Outside:
@@ -51,8 +53,15 @@ async def opened(
         config = extending.with_channels(config, found)
         outside = await _among_peers(place, home, outside or Outside(), closing)
         stores = await place.open(outside.ids, closing, redactor)
-        answering = Punctual(model) if model else models.model_of(config, closing)
+        telemetry = outside.telemetry
+        if telemetry is NO_TELEMETRY:
+            telemetry = await telemetry_of(config, fence, closing)
+        answering = Punctual(model) if model else models.model_of(config, closing, chat_instrument(telemetry))
         outside = replace(outside, redactor=redactor, extensions=found, lock=lock, offload=threads, fence=fence)
+        if telemetry is not NO_TELEMETRY:
+            outside, answering = replace(outside, telemetry=telemetry), MeteredModel(answering, telemetry)
+            for store in stores:
+                store.measure(telemetry)
         if outside.embedder is None:
             embedder, former = embedders.embedder_of(home, config, closing), embedders.former_of(home, config, closing)
             outside = replace(outside, embedder=embedder, former=former)

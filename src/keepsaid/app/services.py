@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
 from keepsaid.adapters.system.files import HistoryFile
 from keepsaid.app.backups import backups_of
 from keepsaid.app.stores import archive_of, host_status
+from keepsaid.app.telemetry import TracedReminder
 from keepsaid.app.work import ScheduleRunner, TaskRunners
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, event
@@ -20,11 +22,13 @@ from keepsaid.engine import forgetter, subscriptions, supervisor
 from keepsaid.engine.workers import Attempt
 from keepsaid.events import catalog
 from keepsaid.events.dispatcher import NewsPublisher, wait_for
+from keepsaid.memory.injection import Injector
 from keepsaid.memory.recall.recollection import Recollection
 from keepsaid.memory.recording import Recorder
 from keepsaid.pipeline.leasing import Leases
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.memory_maintenance import MemoryNews
+from keepsaid.ports.memory_store import Reminder
 from keepsaid.ports.runtime import Clock, Hint, Ids, Redactor, StopToken
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.services.assistant import Assistant
@@ -116,7 +120,11 @@ def services_of(here: ServedParts) -> Services:
     search = SearchService(memories, here.search, archive_of(memories, clock), clock)
     forgetting = ForgettingService(here.forgetter, memories, backups, lambda: here.running, here.forgetting)
     agent = here.flow.answering
-    context = ContextService(operations, clock, lambda: agent.agent.reminder, lambda: agent.agent.sources.bulletins)
+
+    def reminder(tokens: int) -> Reminder:
+        return _within(agent.agent.reminder, tokens)
+
+    context = ContextService(operations, clock, reminder, lambda: agent.agent.sources.bulletins)
     return Services(
         AskService(operations, here.hub, here.receive, inbox, remembered.add_to),
         ConversationService(operations, here.hub, inbox.mark_seen),
@@ -133,6 +141,15 @@ def services_of(here: ServedParts) -> Services:
         BatchService(operations, here.flow, here.leases, here.attempt, clock),
         Assistant((operations, memories), search, (changes, forgetting), context, (here.record, remember)),
     )
+
+
+def _within(reminder: Reminder, tokens: int) -> Reminder:
+    """The same reminder, whose block has at most a number of estimated tokens."""
+    if isinstance(reminder, TracedReminder):
+        return replace(reminder, reminder=_within(reminder.reminder, tokens))
+    if isinstance(reminder, Injector):
+        return replace(reminder, settings=replace(reminder.settings, tokens_max=tokens))
+    return reminder
 
 
 _NEWS_MS = 60_000

@@ -9,6 +9,7 @@ from functools import partial
 from keepsaid.adapters.models.choose import LazyChat
 from keepsaid.adapters.system.files import SkillFolder
 from keepsaid.app.serving import Prepared
+from keepsaid.app.telemetry import instrument_of, metered_as
 from keepsaid.config import Config, Home
 from keepsaid.config.services import SchedulesConfig
 from keepsaid.domain import commits, message, route, task, trust, turn
@@ -96,8 +97,8 @@ class TaskRunners:
         if not name:
             return self._site.model
         if name not in self._chats:
-            self._chats[name] = LazyChat(name, self._site.config.models)
-        return self._chats[name]
+            self._chats[name] = LazyChat(name, self._site.config.models, instrument_of(self._site.model))
+        return metered_as(self._site.model, self._chats[name])
 
     def _idle(self) -> bool:
         return self._model("").name == turn.NO_MODEL

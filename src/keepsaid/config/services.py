@@ -358,6 +358,27 @@ class ServerConfig(ConfigSection):
     always taken."""
 
 
+class TelemetryConfig(ConfigSection):
+    """Metrics and traces. Neither holds text, nor names a sender or a conversation."""
+
+    metrics: bool = True
+    """Whether `/metrics` is served, and what it prints is counted. It needs the extra `metrics`."""
+    traces: bool = False
+    """Whether spans of receiving, turns, tools, memory and delivery are sent to an OpenTelemetry collector. It needs
+    the extra `otel`."""
+    endpoint: str | None = Field(None, pattern=r"^https?://[!-?A-~]+$")
+    """Where the collector takes traces over OTLP/HTTP, such as http://localhost:4318/v1/traces. Credentials
+    belong in `headers`. By default the variables OTEL_EXPORTER_OTLP_* say it, else this machine, port 4318."""
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    """Headers of every request to it, such as Authorization."""
+    share: float = Field(1.0, ge=0, le=1)
+    """The share of traces that is sent."""
+    genai: Literal["off", "latest"] = "latest"
+    """latest: spans have the names of OpenTelemetry's conventions for generative AI too, which still change between
+    releases, and each call of the model has a span. off: spans have only keepsaid's own names, which are stable, and
+    calls of the model have none."""
+
+
 class RuntimeConfig(ConfigSection):
     """The process of `keepsaid serve`."""
 

@@ -249,6 +249,7 @@ class Config(BaseModel):
     priority: PriorityConfig = PriorityConfig()
     server: services.ServerConfig = services.ServerConfig()
     runtime: services.RuntimeConfig = services.RuntimeConfig()
+    telemetry: services.TelemetryConfig = services.TelemetryConfig()
     replies: services.RepliesConfig = services.RepliesConfig()
     files: services.FilesConfig = services.FilesConfig()
     redaction: RedactionConfig = RedactionConfig()

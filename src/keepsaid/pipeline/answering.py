@@ -27,12 +27,14 @@ from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, Sources
 from keepsaid.pipeline.prompt.guard import Fitting, Guard, chosen, merge_retry_trace, recorded, shown_at, trace_of
 from keepsaid.pipeline.routing import RoutingRules
 from keepsaid.pipeline.tools import attaching, conversation, reactions, tasks
+from keepsaid.pipeline.tools.tracing import traced_tools
 from keepsaid.pipeline.turn import authorization, run
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
 from keepsaid.pipeline.turn.made_files import FileKeeper
 from keepsaid.ports import channel, memory_store, runtime
 from keepsaid.ports.model import AgentIdentity, Model, Tool
 from keepsaid.ports.store import Store
+from keepsaid.ports.telemetry import NO_TELEMETRY, Telemetry
 from keepsaid.values import frozen
 
 _turn_log = logging.getLogger("keepsaid.turn")
@@ -60,6 +62,7 @@ class AgentDeps:
     asking: Callable[[ClaimedBatch], authorization.Approvals] | None = None
     fence: trust.Fence = trust.UNKEYED
     reacting: Callable[[Lane], channel.ReactingChannel | None] = lambda _lane: None
+    telemetry: Telemetry = NO_TELEMETRY
 
 
 @frozen
@@ -131,7 +134,7 @@ class Answering:
         offload = self.agent.offload
         prepare = partial(self._prepare, claimed, matcher)
         inbox = run.SteeringInbox(self.store, claimed, self._joining(claimed), prepare)
-        tools = (*self._tools(claimed, inbox), *tools_of(scene), *lasting)
+        tools = traced_tools(self.agent.telemetry, (*self._tools(claimed, inbox), *tools_of(scene), *lasting))
         tracing = partial(trace_of, scene, prompt, tools, fitting.factor)
         trace = attention.record_lateness(
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before

@@ -18,6 +18,7 @@ from keepsaid.errors import ChannelError, StoreBroken, StoreError
 from keepsaid.ports.channel import MAY_SEND, Channel, PartedChannel, abilities_of
 from keepsaid.ports.runtime import Clock, Standing, point
 from keepsaid.ports.store import Store
+from keepsaid.ports.telemetry import NO_TELEMETRY, Doing, Telemetry
 
 _log = logging.getLogger("keepsaid.outbox")
 _TAKEN_MAX = 32
@@ -41,6 +42,7 @@ class OutboxSender:
     hint: asyncio.Event
     limits: SendLimits = SendLimits()
     standing: Standing | None = None
+    telemetry: Telemetry = NO_TELEMETRY
     _called: tuple[str, ...] = field(init=False)
     _sending: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _taking: asyncio.Task[int] | None = field(default=None, init=False)
@@ -94,13 +96,21 @@ class OutboxSender:
         point("send.before")
         if not await self._is_ours(reply):
             return
-        result = await self._try(reply)
-        point("send.after")
-        outcome, detail = self._verdict(reply, result)
+        with self.telemetry.span(Doing.DELIVER) as span:
+            result = await self._try(reply)
+            point("send.after")
+            outcome, detail = self._verdict(reply, result)
+            span.note("channel", reply.lane.channel)
+            span.note("outcome", str(outcome))
+            span.note("attempt", reply.attempts)
         if (wait := result.retry_after_ms) is None:
             wait = min(_LONGEST_WAIT_MS, _FIRST_WAIT_MS * 2 ** min(reply.attempts - 1, 16))
         now, retry_at = self.clock.now_ms(), self.clock.due_ms() + wait
-        await self._settled(Settle(reply.id, reply.fence, outcome, now, detail, result.provider_id, retry_at))
+        if not await self._settled(Settle(reply.id, reply.fence, outcome, now, detail, result.provider_id, retry_at)):
+            return
+        self.telemetry.add("keepsaid_replies_total", (reply.lane.channel, outcome))
+        if outcome is Delivered.CONFIRMED:
+            self.telemetry.observe("keepsaid_delivery_seconds", (now - reply.created_at) / 1_000)
 
     def _verdict(self, reply: StoredReply, result: SendResult) -> tuple[Delivered, str]:
         """What a try settles, and why: a reply that failed for too long is dead."""

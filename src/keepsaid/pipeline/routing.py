@@ -22,6 +22,7 @@ from keepsaid.domain.slot import SlotState
 from keepsaid.errors import KeepsaidError
 from keepsaid.ports import channel, runtime
 from keepsaid.ports.store import Store
+from keepsaid.ports.telemetry import NO_TELEMETRY, Telemetry
 from keepsaid.text.normal import joined, normalise
 from keepsaid.values import frozen
 
@@ -156,6 +157,7 @@ class Router:
     hints: runtime.Wakeups
     writing: Callable[[], AbstractContextManager[None]]
     progress: channel.Progresses
+    telemetry: Telemetry = NO_TELEMETRY
 
     async def route(self, rules: RoutingRules) -> int | None:
         """Lanes whose window has closed become batches with a verdict; returns when the next closes."""
@@ -201,6 +203,10 @@ class Router:
     async def _dispatch(self, rules: RoutingRules, dispatch: Dispatch) -> None:
         with self.writing():
             await self.store.apply(dispatch)
+        for routed in dispatch.batches:
+            self.telemetry.add("keepsaid_batches_routed_total", (routed.verdict.action,))
+            waited_ms = self.clock.now_ms() - routed.first_at
+            self.telemetry.observe("keepsaid_route_wait_seconds", waited_ms / 1_000)
         if rules.busy.get(dispatch.lane.channel) is BusyPolicy.INTERRUPT:
             # the new messages join the running batch, which restarts
             begun_anew = await self.store.apply(Interrupt(dispatch.lane, dispatch.window, self.clock.now_ms()))

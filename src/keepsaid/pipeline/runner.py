@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepsaid.domain import commits, message, turn
+from keepsaid.domain import commits, message, route, turn
 from keepsaid.domain.ids import show
 from keepsaid.errors import LeaseLost
 from keepsaid.pipeline import leasing, routing
@@ -17,6 +17,7 @@ from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.ports import model, runtime
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store import Store
+from keepsaid.ports.telemetry import Doing
 
 
 class MessagePipeline:
@@ -25,9 +26,11 @@ class MessagePipeline:
     def __init__(self, store: Store, agent: AgentDeps, settings: PipelineSettings, clock: Clock, ids: Ids) -> None:
         self.hints = Wakeups()
         self.answering = Answering(store, agent, settings, clock, ids, self.hints)
-        self._store = store
+        self._store, self._clock, self._telemetry = store, clock, agent.telemetry
         self._waking = leasing.Waking(self.hints.work)
-        self._router = routing.Router(store, clock, ids, self.hints, self._waking.writing, agent.progress)
+        self._router = routing.Router(
+            store, clock, ids, self.hints, self._waking.writing, agent.progress, agent.telemetry
+        )
 
     @property
     def settings(self) -> PipelineSettings:
@@ -45,7 +48,11 @@ class MessagePipeline:
     async def receive(self, intake: MessageIntake, inbound: message.Inbound) -> commits.Received:
         """Commit 1: the message is on disk before it is acknowledged."""
         runtime.point("receive.before")
-        received = await intake.receive(inbound)
+        with self._telemetry.span(Doing.RECEIVE) as span:
+            received = await intake.receive(inbound)
+            span.note("channel", inbound.origin.channel)
+            span.note("intake", str(received.intake))
+            span.begins(received.id)
         runtime.point("receive.after")
         self.hints.route.set()
         if inbound.files:
@@ -68,7 +75,16 @@ class MessagePipeline:
 
     async def answer(self, claimed: turn.ClaimedBatch) -> None:
         """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
-        await self.answering.answer(claimed)
+        began, telemetry = self._clock.monotonic_ms(), self._telemetry
+        with telemetry.turn_span(claimed.batch.lane, claimed.messages) as span:
+            span.note("channel", claimed.batch.lane.channel)
+            try:
+                await self.answering.answer(claimed)
+            finally:
+                telemetry.observe("keepsaid_turn_seconds", (self._clock.monotonic_ms() - began) / 1_000)
+        if claimed.batch.verdict.action is route.Action.FORWARD:
+            waited_ms = self._clock.now_ms() - claimed.messages[0].received_at
+            telemetry.observe("keepsaid_reply_wait_seconds", waited_ms / 1_000)
 
     async def deliver(self, outbox: OutboxSender) -> int | None:
         """Replies leave, in order per conversation; returns when the next may be tried."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from keepsaid.domain import batch, commits, event, personality, receipt, relay, reply, retention, route, session, slot
@@ -55,6 +55,16 @@ class BufferView(Protocol):
 
     async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
         """Batches whose episodes are not known to be in memory, oldest first."""
+
+
+class CountView(Protocol):
+    """Reads what metrics count beside a status."""
+
+    async def received(self) -> Mapping[str, int]:
+        """How many messages were ever stored, by channel; pruning does not lower it."""
+
+    async def lost(self) -> int:
+        """How many acknowledged messages no lane accounts for: anything but 0 is a fault."""
 
 
 class ContextView(Protocol):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 
 from keepsaid.domain import batch, memory, message, turn
 from keepsaid.domain.principal import Principal
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.errors import InputError
-from keepsaid.memory.injection import Injector
 from keepsaid.ports import memory_store
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import Store
@@ -42,11 +40,11 @@ class BuiltContext:
 
 @frozen
 class ContextService:
-    """Builds context as turns have it; `reminder` and `bulletins` are those of the agent at this time."""
+    """Builds context as turns have it; `reminder`, within a number of tokens, and `bulletins` are those of the agent."""
 
     store: Store
     clock: Clock
-    reminder: Callable[[], memory_store.Reminder]
+    reminder: Callable[[int], memory_store.Reminder]
     bulletins: Callable[[], memory_store.Bulletins | None]
 
     async def build(self, who: Principal, conversation: str, text: str, tokens: int) -> BuiltContext:
@@ -59,12 +57,9 @@ class ContextService:
         lane = who.recorded_lane(conversation)
         tail = await self.store.context(lane, _RECENT)
         claimed = _unstored_batch(who, lane, asked, self.clock.now_ms())
-        reminder = self.reminder()
-        if isinstance(reminder, Injector):
-            reminder = replace(reminder, settings=replace(reminder.settings, tokens_max=tokens))
         recent: asyncio.Future[turn.Recent] = asyncio.get_running_loop().create_future()
         recent.set_result(tail.recent)
-        injection = await reminder.remind(claimed, recent)
+        injection = await self.reminder(tokens).remind(claimed, recent)
         bulletins = self.bulletins()
         bulletin = "" if bulletins is None else await bulletins.render_bulletins(claimed)
         return BuiltContext(injection, str(bulletin), tail.summary.text if tail.summary else "")

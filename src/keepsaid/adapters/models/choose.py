@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING
@@ -241,11 +241,15 @@ def place_of(name: str, models: ModelsConfig, environment: Mapping[str, str]) ->
 
 
 class LazyChat:
-    """A provider's model whose library is imported, off the loop, by the first call."""
+    """A provider's model whose library is imported, off the loop, by the first call.
 
-    def __init__(self, name: str, models: ModelsConfig) -> None:
+    `instrument` makes the settings by which that library traces its calls.
+    """
+
+    def __init__(self, name: str, models: ModelsConfig, instrument: Callable[[], object] | None = None) -> None:
         self._name = name
         self._models = models
+        self._instrument = instrument
         self._chat: ProviderChat | None = None
         self._opening = asyncio.Lock()
         self._places = asyncio.Semaphore(models.concurrent_max)
@@ -280,7 +284,8 @@ class LazyChat:
             address = ollama_address(os.environ.get("OLLAMA_HOST"))
         if not key and not address and provider in KEY_VARIABLES:
             raise ModelAuth(f"{self._name} needs a key: {KEY_VARIABLES[provider]} is not set", hint="keepsaid init")
-        return ProviderChat(self._name, lambda: build(provider, model, key or NO_KEY, address))
+        instrument = self._instrument() if self._instrument is not None else None
+        return ProviderChat(self._name, lambda: build(provider, model, key or NO_KEY, address), instrument)
 
     async def close(self) -> None:
         if self._chat is not None:

@@ -22,6 +22,7 @@ from pydantic_ai import direct, exceptions, messages
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.models import Model as ProviderModel
 from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
@@ -153,10 +154,14 @@ Build = Callable[[], tuple[ProviderModel, AsyncExitStack]]
 
 
 class ProviderChat:
-    """One model of one provider. `build` makes the client on first use."""
+    """One model of one provider. `build` makes the client on first use.
 
-    def __init__(self, name: str, build: Build) -> None:
+    `instrument` are pydantic-ai's settings for traces: with them each call has a span, else none.
+    """
+
+    def __init__(self, name: str, build: Build, instrument: object = None) -> None:
         self._name = name
+        self._instrument = instrument if isinstance(instrument, InstrumentationSettings) else None
         self._model, self._resources = build()
         self._unpriced: set[tuple[str | None, str | None, str | None]] = set()
         self._takes_pictures = False
@@ -184,7 +189,11 @@ class ProviderChat:
             offered = ModelRequestParameters(function_tools=[definition_of(tool) for tool in request.tools])
             async with asyncio.timeout(request.limit_s):
                 stream = direct.model_request_stream(
-                    self._model, _history(request), model_settings=settings, model_request_parameters=offered
+                    self._model,
+                    _history(request),
+                    model_settings=settings,
+                    model_request_parameters=offered,
+                    instrument=self._instrument,
                 )
                 async with stream as events:
                     async for event in events:

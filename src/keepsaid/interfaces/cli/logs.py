@@ -25,6 +25,7 @@ from keepsaid.domain import ids
 from keepsaid.interfaces.cli.console import check_choice, say, session, show
 from keepsaid.interfaces.cli.escapes import json_line
 from keepsaid.ports.runtime import Redactor
+from keepsaid.ports.telemetry import TRACE_ID
 
 PER_MINUTE = 60
 """Records with the same logger, level, code and template that are written within a minute."""
@@ -109,6 +110,8 @@ class JsonLines(logging.Formatter):
         line: dict[str, object] = {"ts": at, "level": record.levelname.lower(), "logger": record.name}
         line["msg"] = self._redactor.redacted(record.getMessage())
         line |= {name: self._extra(name, getattr(record, name)) for name in EXTRAS if hasattr(record, name)}
+        if trace_id := TRACE_ID.get():
+            line["trace_id"] = trace_id
         if isinstance(stack := getattr(record, "stack", None), list):
             line["trace"] = stack
         if record.exc_info and record.exc_info[1] is not None:

@@ -39,6 +39,7 @@ from keepsaid.interfaces.http import (
     mcp,
     memories,
     messages,
+    metrics,
     operator,
     responses,
 )
@@ -77,6 +78,7 @@ def routes(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> lis
     return [
         Route("/healthz", responses.guarded(partial(_health, instance)), methods=["GET"]),
         Route("/readyz", responses.guarded(partial(_ready, instance)), methods=["GET"]),
+        Route("/metrics", responses.guarded(partial(metrics.show_metrics, instance, gate)), methods=["GET"]),
         Route("/v1/messages", responses.guarded(_from_outside(instance, chat.put)), methods=["POST"]),
         Route("/v1/messages/{id}", responses.guarded(chat.get), methods=["GET"]),
         Route("/v1/messages/{id}/events", responses.guarded(chat.events), methods=["GET"]),

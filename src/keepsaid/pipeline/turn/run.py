@@ -24,6 +24,7 @@ from keepsaid.pipeline.turn.made_files import FileKeeper, files_in
 from keepsaid.ports import runtime, store_views
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 from keepsaid.ports.store_views import Operations
+from keepsaid.ports.telemetry import CALL_ID
 from keepsaid.text.normal import cut, digest, normalise, normalise_json
 from keepsaid.values import frozen
 
@@ -341,6 +342,7 @@ async def _result(turn: TurnDeps, steps: StepLog, tool: Tool | None, call: ToolC
         await begun()
         if refusal is not None:
             return authorization.as_json(refusal), Usage()
+        CALL_ID.set(call.id)
         said = await call_tool(tool, call.arguments) if tool else f"error: there is no tool {call.name!r}"
         beginning = said[: _READ_FOR_EACH * chars_max + 1]  # longer than `chars_max`, too, where the output is
         fitting = cut(await turn.offload(len(said), partial(normalise, beginning)), chars_max)

@@ -122,6 +122,16 @@ class StoriesContract:
         await road.route(lane_of(), at=13)
         assert [(one.unrouted, one.oldest_at) for one in (await store.overview()).channels] == [(0, None)]
 
+    async def test_messages_that_were_ever_stored(self, store: ContractStore) -> None:
+        """By channel, in whatever state they are; none is lost while every one is in its lane."""
+        road = StoreDriver(store)
+        assert (await store.received(), await store.lost()) == ({}, 0)
+        await road.settle(said("answered"))
+        await road.queue(said("queued", "a"))
+        await road.receive(said("new", "b", channel="other"))
+        assert await store.received() == {CHANNEL: 2, "other": 1}
+        assert await store.lost() == 0
+
     async def test_nothing_yet(self, store: ContractStore) -> None:
         """An empty store counts nothing."""
         overview = await store.overview()

@@ -88,6 +88,14 @@ class _Retention:
         """What a run of the pruner would remove."""
         return await self.store.prunable(messages_before, records_before)
 
+    async def received(self) -> Mapping[str, int]:
+        """Messages that were ever stored."""
+        return await self.store.received()
+
+    async def lost(self) -> int:
+        """Messages that no lane accounts for."""
+        return await self.store.lost()
+
 
 class _Listed(_Retention):
     """Lanes and their summaries, as they are."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from keepsaid.adapters.sql import query as sql
+from keepsaid.adapters.sql.measured import MeasuredWriter
 from keepsaid.adapters.sql.memory import entities, forgetting, graph, revisions, rows, transfer, upkeep
 from keepsaid.adapters.sql.memory.bulletins import KeepBulletin, SqlBulletins, keep_bulletin
 from keepsaid.adapters.sql.memory.commits import KeepMemories, KeepVectors, SqlEchoes, keep
@@ -19,6 +20,7 @@ from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, Narrowing, NewMemory, Source, Used
 from keepsaid.ports.runtime import Hint
 from keepsaid.ports.store_views import Operations
+from keepsaid.ports.telemetry import Doing, Telemetry
 from keepsaid.text.topics import topic
 from keepsaid.text.words import root, spelled
 
@@ -127,6 +129,14 @@ class SqlAuditing(SqlView):
 
 NEWS = load("memory_news")
 
+_SPANS: Mapping[type, tuple[Doing, str]] = {
+    KeepMemories: (Doing.CREATE_MEMORY, "memories"),
+    Learn: (Doing.UPSERT_MEMORY, "memories"),
+    revisions.Correct: (Doing.UPSERT_MEMORY, ""),
+    forgetting.HideMemories: (Doing.DELETE_MEMORY, "ids"),
+}
+"""Commits that traces show, and the field of each that holds its records."""
+
 
 class NotifyingWriter:
     """The writer of the memory store; sets `hint` after a commit that may have made news.
@@ -138,7 +148,7 @@ class NotifyingWriter:
     def __init__(self, writer: Operations) -> None:
         self.hint = Hint()
         self.changes = 0
-        self._writer = writer
+        self.measured = self._writer = MeasuredWriter(writer, "memory", _SPANS)
 
     async def apply(self, commit: Commit[T]) -> T:
         try:
@@ -240,6 +250,7 @@ class SqlMemories(MemoryAccess):
 
     def __init__(self, parts: MemoryParts) -> None:
         writer = NotifyingWriter(parts.writer)
+        self._measured = writer.measured
         parts = parts._replace(writer=writer)
         super().__init__(parts)
         self.news = SqlNews(writer, parts.readers)
@@ -259,6 +270,10 @@ class SqlMemories(MemoryAccess):
         self.forgetful = forgetting.SqlForgetful(parts, self.echoes)
         self.bundles = transfer.SqlBundles(parts)
         self.undo_log = forgetting.SqlUndoLog(parts)
+
+    def measure(self, telemetry: Telemetry) -> None:
+        """Measure every commit from now on."""
+        self._measured.telemetry = telemetry
 
     important = reads(_important)
     alike = reads(alike)

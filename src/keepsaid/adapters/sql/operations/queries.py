@@ -184,6 +184,8 @@ class SqlLanes(SqlView):
     story = reads(views.story)
     find = reads(views.find)
     overview = reads(views.overview)
+    received = reads(views.received)
+    lost = reads(views.lost)
     episode_work = reads(views.episode_work)
     marks = reads(collection.marks)
     cursors = reads(cursors.of_account)

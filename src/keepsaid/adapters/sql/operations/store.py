@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from keepsaid.adapters.sql.measured import MeasuredWriter
 from keepsaid.adapters.sql.operations.queries import SqlLanes
 from keepsaid.adapters.sql.query import SqlReaders, T
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import commits, event, fetching, making, process, session, task
 from keepsaid.errors import StoreError
 from keepsaid.ports.store_views import Operations
+from keepsaid.ports.telemetry import Telemetry
 
 _QUIET = frozenset[type]((
     commits.BeginPruning, commits.EpisodesKept, commits.Prune, commits.Renew, commits.StepEnd, commits.StepStart,
@@ -42,7 +44,7 @@ class SqlOperations(SqlLanes):
         closing: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
         super().__init__(readers, keyring)
-        self._writer, self._closing = writer, closing
+        self._writer, self._closing = MeasuredWriter(writer, "operations", {}), closing
 
     async def apply(self, commit: commits.Commit[T]) -> T:
         """Apply one commit; returns after it is on disk. Raises a StoreError with nothing of it kept."""
@@ -50,6 +52,10 @@ class SqlOperations(SqlLanes):
         if type(commit) not in _QUIET:
             self._committed.set()
         return result
+
+    def measure(self, telemetry: Telemetry) -> None:
+        """Measure every commit from now on."""
+        self._writer.telemetry = telemetry
 
     async def close(self) -> None:
         """Stop the threads and close the database."""

@@ -107,6 +107,26 @@ SELECT 'reply', state, count(*) FROM reply WHERE state IN ('pending', 'sending',
 UNION ALL
 SELECT 'turn', 'open', count(*) FROM turn WHERE state = 'open'
 
+-- name: received
+SELECT name, n FROM tally WHERE what = 'heard'
+
+-- name: lost
+SELECT coalesce((
+  SELECT sum(gap) FROM (
+    SELECT tally.n - coalesce(counted.n, 0) AS gap
+    FROM tally LEFT JOIN (SELECT channel, sum(head) AS n FROM lane GROUP BY channel) AS counted ON counted.channel = tally.name
+    WHERE tally.what = 'heard'
+  ) AS gaps WHERE gap > 0
+), 0) + (
+  SELECT count(*) FROM (
+    SELECT last_id FROM batch WHERE state IN ('queued', 'leased') ORDER BY lane_id, first LIMIT ?1
+  ) AS open WHERE NOT EXISTS (SELECT 1 FROM message WHERE message.id = open.last_id)
+) + (
+  SELECT count(*) FROM (
+    SELECT last_id FROM lane WHERE due_at IS NOT NULL ORDER BY priority, due_at LIMIT ?1
+  ) AS waiting WHERE NOT EXISTS (SELECT 1 FROM message WHERE message.id = waiting.last_id)
+)
+
 -- name: oldest
 SELECT min(oldest_at) FROM lane WHERE oldest_at IS NOT NULL AND channel = ?
 

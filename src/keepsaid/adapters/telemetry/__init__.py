@@ -1,0 +1,1 @@
+"""Adapters for telemetry (short: a package): Prometheus text and OpenTelemetry spans."""
