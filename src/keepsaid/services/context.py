@@ -40,7 +40,7 @@ class BuiltContext:
 
 @frozen
 class ContextService:
-    """Builds context as turns have it; `reminder`, within a number of tokens, and `bulletins` are those of the agent."""
+    """Builds context as turns have it; `reminder` (for a number of tokens) and `bulletins` are those of the agent."""
 
     store: Store
     clock: Clock
