@@ -199,6 +199,7 @@ class PostgresSession(_BindingSession):
             return
         made = translated(sql)
         self._ahead.append(self._blind(made.text, made.values(bound)))
+        self._changes = 0
         self.written += 1
         if len(self._ahead) == _AHEAD_MAX:
             self.flush()

@@ -70,7 +70,7 @@ class SqlSession(Protocol):
         """
 
     def changes(self) -> int:
-        """Return how many rows the last statement inserted, updated or deleted."""
+        """Return how many rows the last statement inserted, updated or deleted; 0 for one that waits to be sent."""
 
     def version(self) -> int:
         """Return a number that is another one after another connection wrote."""
