@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Sequence
 import psycopg
 import pytest
 import pytest_asyncio
+from psycopg.pq import TransactionStatus
 from tests.postgres.server import cut_off, empty
 
 from keepsaid.adapters.postgres.connection import PostgresPlace
 from keepsaid.adapters.postgres.readers import PostgresReaders
 from keepsaid.adapters.postgres.session import PostgresSession
-from keepsaid.adapters.sql.query import as_json, column, every, run, scalar
+from keepsaid.adapters.sql.query import JointStatement, as_json, column, every, run, scalar
 from keepsaid.errors import StoreError
 
 _COUNT = "SELECT count(*) FROM note"
@@ -46,6 +47,38 @@ async def test_all_statements_of_a_query_see_one_moment(place: PostgresPlace, re
         assert first == second
     first, second = await readers.run(twice)
     assert first == second
+
+
+async def test_statements_that_end_a_query_see_one_moment_and_nothing_is_open_after_them(
+    place: PostgresPlace, readers: PostgresReaders
+) -> None:
+    """All of a query at once, or after another statement."""
+    count = JointStatement(_COUNT)
+
+    def at_once(db: PostgresSession) -> tuple[object, ...]:
+        [[(first,)], [(second,)]] = db.ask(count, count, ends=True)
+        return first, second, db.connection.info.transaction_status
+
+    def after_one(db: PostgresSession) -> tuple[object, ...]:
+        before = scalar(db, _COUNT)
+        another(place)
+        first, second, status = at_once(db)
+        assert before == first
+        return first, second, status
+
+    for query in (at_once, after_one, at_once, after_one):
+        first, second, status = await readers.view(query)
+        assert (first, status) == (second, TransactionStatus.IDLE)
+
+
+async def test_a_query_asks_for_nothing_after_its_end(readers: PostgresReaders) -> None:
+    def goes_on(db: PostgresSession) -> object:
+        db.ask(JointStatement(_COUNT), ends=True)
+        return scalar(db, _COUNT)
+
+    with pytest.raises(AssertionError, match="after its end"):
+        await readers.view(goes_on)
+    assert await readers.view(scalar, _COUNT) == 0
 
 
 async def test_a_query_of_one_statement_sees_what_was_written_before(

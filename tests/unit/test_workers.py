@@ -9,14 +9,16 @@ from contextlib import asynccontextmanager
 from tests.unit.test_flow import Nothing, Road
 from tests.waits import HANG_S
 
+from keepsaid.adapters.sql.query import T
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import TrialTerms
-from keepsaid.domain.commits import ExpireLeases, Fail, Failure
+from keepsaid.domain.commits import ClaimBatches, Commit, ExpireLeases, Fail, Failure
 from keepsaid.domain.process import Relinquish, VoidLeases
 from keepsaid.domain.turn import ClaimedBatch, Lease, ModelAnswer
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.workers import Attempt, RetryPolicy, TurnConcurrency, Workers
 from keepsaid.errors import StoreError
-from keepsaid.pipeline.leasing import Leases, LeaseTerms
+from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.services.inbox import ProgressHub
 from keepsaid.testing.clock import settle
@@ -50,10 +52,23 @@ class Seen(Slow):
             self.open.remove(request.prompt.user)
 
 
+class Counted(InMemoryOperations):
+    """A store that counts the claims."""
+
+    claims = 0
+
+    async def apply(self, commit: Commit[T]) -> T:
+        self.claims += isinstance(commit, ClaimBatches)
+        return await super().apply(commit)
+
+
 @asynccontextmanager
-async def working(road: Road, places: TurnConcurrency | None = None) -> AsyncIterator[Workers]:
+async def working(
+    road: Road, places: TurnConcurrency | None = None, terms: LifeTerms | None = None
+) -> AsyncIterator[Workers]:
     flow, store, clock = road.flow, road.store, road.clock
-    leases = Leases(store, clock, road.ids, "alive", LeaseTerms())
+    life = ProcessAge(store, clock, "alive", terms)
+    leases = Leases(store, clock, road.ids, "alive", LeaseTerms(), life=life)
     attempt = Attempt(store, ProgressHub(), clock, road.ids, RetryPolicy())
     workers = Workers(flow, store, leases, attempt, clock, places or TurnConcurrency())
     try:
@@ -86,6 +101,21 @@ async def test_suspects_that_wait_for_one_another_are_not_asked_for_again_and_ag
         road.flow.hints.work.clear()
         await asyncio.wait_for(road.flow.hints.work.wait(), HANG_S)
         assert await workers.claim() is not None
+
+
+async def test_a_process_that_shares_its_store_claims_nothing_in_vain() -> None:
+    """A claim holds up what other processes write."""
+    store, slow = Counted(), Slow()
+    road = Road(store=store, model=slow)
+    async with working(road, terms=LifeTerms(shares=True)) as workers:
+        assert await workers.claim() is None
+        assert store.claims == 0
+        await road.say("hello", channel="terminal")
+        await road.flow.route()
+        await workers.claim()
+        assert store.claims == 1
+        assert (await store.overview()).batches == {"leased": 1}
+        slow.let.set()
 
 
 async def test_workers_come_back_when_the_process_is_old_enough_for_a_trial() -> None:

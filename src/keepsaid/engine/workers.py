@@ -186,12 +186,17 @@ class Workers:
 
     async def claim(self) -> int | None:
         """Fill the free places; returns when the next batch is ready, or None while all places are taken."""
-        places = self.places
+        places, had_more = self.places, self._full
         free = min(places.at_once + len(self._slow), places.open_max) - len(self._running)
         self._full = True
         if free < 1:
             return None
         now, lived_ms = self.clock.due_ms(), self.leases.lived_ms
+        if self.leases.shares and not had_more and not self.flow.is_routing:
+            due = await self.lanes.next_ready()
+            if due is None or due > now:
+                self._full = False
+                return due
         leases = await self.flow.claim(self.leases, free)
         for one in leases:
             lane = one.batch.lane

@@ -256,6 +256,11 @@ class Leases:
     def lived_ms(self) -> int:
         return self._life.lived_ms
 
+    @property
+    def shares(self) -> bool:
+        """Whether other processes claim from the same store: a claim in vain holds up what they write."""
+        return self._life.terms.shares
+
     async def claim(self, limit: int) -> tuple[turn.Lease, ...]:
         """Lease up to `limit` batches, best first."""
         turn_ids = tuple(self.ids.next() for _ in range(limit))
@@ -310,13 +315,22 @@ class Waking:
         self._hint = hint
         self._claims = 0
         self._claiming = False
-        self._written = 0
+        self._written = self._begun = 0
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether batches are being written now, which a claim at once may join."""
+        return self._begun > 0
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Batches are written in the block, which begins with handing them to the store."""
         claims = self._claims
-        yield
+        self._begun += 1
+        try:
+            yield
+        finally:
+            self._begun -= 1
         self._written += 1
         if claims == self._claims or not self._claiming:
             self._hint.set()

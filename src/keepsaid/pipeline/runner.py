@@ -67,6 +67,11 @@ class MessagePipeline:
         """Take the next batches, each under a lease."""
         return await self._waking.claimed(leases.claim(limit))
 
+    @property
+    def is_routing(self) -> bool:
+        """Whether batches are being written now, which a claim at once may join."""
+        return self._waking.is_writing
+
     async def open(self, lease: turn.Lease) -> turn.ClaimedBatch:
         """What a lease is for, read. Raises LeaseLost when another owner has the batch."""
         if (claimed := await self._store.claimed(lease)) is None:

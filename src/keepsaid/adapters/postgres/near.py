@@ -92,6 +92,7 @@ class NearFiller:
         """Add some vectors of a space; False if none is left."""
         import numpy as np  # noqa: PLC0415 - a program that keeps no vectors starts without
 
+        db.flush()
         connection = db.connection
         names = self._schema, self._vector, space, dimension
         is_made = connection.execute(NEAR["is_made"], (f"{self._schema}_near.near_vector_{space}",)).fetchone()

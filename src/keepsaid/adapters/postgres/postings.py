@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from keepsaid.adapters.postgres.dialect import PACKAGE
-from keepsaid.adapters.sql.query import Row, SqlSession, chunks, every, load
+from keepsaid.adapters.sql.query import JointStatement, Row, SqlSession, chunks, load
 from keepsaid.adapters.sql.search.tokens import stems_of
 
 SQL = load("postings", PACKAGE)
@@ -20,9 +20,10 @@ _TERM_CHARS = 250
 
 def post_pieces(db: SqlSession) -> None:
     """Write the postings of the pieces that came in this transaction, and count those that went."""
-    if not every(db, SQL["any_changed"]):
+    changed, unposted = db.ask(JointStatement(SQL["any_changed"]), JointStatement(SQL["unposted"]))
+    if not changed:
         return
-    for pieces in chunks(every(db, SQL["unposted"])):
+    for pieces in chunks(unposted):
         if postings := [posting for piece in pieces for posting in _postings(piece)]:
             terms, *numbers = zip(*postings, strict=True)
             db.post(SQL["post"], (db.texts(terms), *map(db.numbers, numbers)))

@@ -10,10 +10,11 @@ from contextlib import contextmanager, suppress
 from typing import Any, Concatenate
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
-from keepsaid.adapters.postgres.session import FetchedRows, PostgresSession
-from keepsaid.adapters.sql.query import Bound, P, T
+from keepsaid.adapters.postgres.session import FetchedRows, PostgresSession, SentStatement
+from keepsaid.adapters.sql.query import Bound, JointStatement, P, Row, T
 
 _MOMENT_S = 0.05
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -24,20 +25,39 @@ class _SeveralStatements(Exception):
 
 
 class ReadingSession(PostgresSession):
-    """A session whose transaction begins with its first statement, and that can refuse a second one."""
+    """A session whose transaction begins with its first statement, and that can refuse a second one.
+
+    Statements that end a query end its transaction in the same trip; where they are all of it, they also begin it.
+    """
 
     _statements_left: int | None = None
+    _has_ended = False
 
     def execute(self, sql: str, bound: Bound = (), /) -> FetchedRows:
-        if self._statements_left is not None:
-            if not self._statements_left:
-                raise _SeveralStatements
-            self._statements_left -= 1
+        self._allow(1)
         return super().execute(sql, bound)
+
+    def ask(self, *asked: JointStatement, ends: bool = False) -> list[list[Row]]:
+        self._allow(1 if ends else len(asked))
+        if ends and self._statements_left is not None and len(asked) > 1:
+            self.begin()
+        self._has_ended = ends
+        return super().ask(*asked, ends=ends)
+
+    def _send(self, *asked: SentStatement) -> None:
+        is_open = self._first or self.connection.info.transaction_status != TransactionStatus.IDLE
+        super()._send(*asked, *([self._blind("COMMIT")] if self._has_ended and is_open else ()))
+
+    def _allow(self, count: int) -> None:
+        assert not self._has_ended, "a query asks for nothing after its end"
+        if self._statements_left is not None:
+            if self._statements_left < count:
+                raise _SeveralStatements
+            self._statements_left -= count
 
     def begin(self) -> None:
         """Begin a transaction together with the next statement."""
-        self._ahead = [(_BEGIN, ())]
+        self._first, self._has_ended = [self._blind(_BEGIN)], False
 
     def end(self) -> None:
         """End the transaction, if there is one."""
@@ -47,7 +67,7 @@ class ReadingSession(PostgresSession):
     @contextmanager
     def one_statement(self) -> Iterator[None]:
         """Within it, a second statement raises."""
-        self._statements_left = 1
+        self._statements_left, self._has_ended = 1, False
         try:
             yield
         finally:

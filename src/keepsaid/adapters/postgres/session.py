@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import adapt, postgres
+from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper, TextLoader
@@ -16,7 +17,7 @@ from psycopg.types.string import StrDumper, TextLoader
 from keepsaid.adapters.postgres import undo
 from keepsaid.adapters.postgres.dialect import translated
 from keepsaid.adapters.postgres.postings import post_pieces
-from keepsaid.adapters.sql.query import Bound, MentionsOf, Row
+from keepsaid.adapters.sql.query import Bound, JointStatement, MentionsOf, Row
 from keepsaid.adapters.sql.search.session import SearchedSession
 
 
@@ -103,6 +104,27 @@ _AHEAD_MAX = 500
 """Statements that wait to be sent with the next one."""
 
 
+class SentStatement(NamedTuple):
+    """A statement as it is sent: its text, its values, and the cursor that gets its result."""
+
+    text: str
+    values: Sequence[object]
+    cursor: psycopg.Cursor[Row]
+    is_binary: bool = False
+
+
+class _OneTrip(psycopg.Pipeline):
+    """A pipeline that ends with the request by which the server answers, and sends nothing after that.
+
+    Without this, one more request follows. Nothing answers that, and from then on the server does not count the time
+    for which the connection is idle in its transaction.
+    """
+
+    def _fetch_gen(self, *, flush: bool) -> PQGen[None]:
+        del flush
+        return super()._fetch_gen(flush=False)
+
+
 class FetchedRows:
     """The rows of one statement, all of which were fetched."""
 
@@ -123,7 +145,17 @@ class FetchedRows:
         return tuple((column.name,) for column in self._cursor.description or ())
 
 
-class PostgresSession(SearchedSession):
+class _BindingSession(SearchedSession):
+    """The part of a session that binds lists."""
+
+    def numbers(self, values: Sequence[int]) -> object:
+        return _Numbers(values)
+
+    def texts(self, values: Sequence[str] | Sequence[bytes]) -> object:
+        return _Blobs(values) if values and isinstance(values[0], bytes) else _Texts(values)  # type: ignore[arg-type]
+
+
+class PostgresSession(_BindingSession):
     """What `MemorySession` asks for, over one connection of psycopg.
 
     `written` are the rows that were changed so far, a posted statement counted as one.
@@ -132,57 +164,93 @@ class PostgresSession(SearchedSession):
     def __init__(self, db: psycopg.Connection[Row]) -> None:
         self.connection = db
         self._changes = self.written = 0
-        self._cursor: psycopg.Cursor[Row] | None = None
-        self._ahead: list[tuple[str, Sequence[object]]] = []
+        self._cursors: list[psycopg.Cursor[Row]] = []
+        self._first: list[SentStatement] = []
+        self._ahead: list[SentStatement] = []
         self._binary = set[str]()
         self._is_open = False
         self._blocks: list[AbstractContextManager[None]] = []
 
     def execute(self, sql: str, bound: Bound = (), /) -> FetchedRows:
         made = translated(sql)
-        # Several statements at once take no values, and cannot be prepared.
-        prepare = False if not made.marks and ";" in made.text else None
-        if (cursor := self._cursor) is None or cursor.connection is not self.connection:
-            cursor = self._cursor = self.connection.cursor()  # one for each statement takes a third of its time
-        if prepare is False:
-            self.flush()
-        is_binary = made.text in self._binary
-        with self._sending_ahead():
-            cursor.execute(made.text, made.values(bound), prepare=prepare, binary=is_binary)
-        if not is_binary and _is_better_binary(cursor):
-            self._binary.add(made.text)
-        self._count(0 if (cursor.statusmessage or "SELECT").startswith("SELECT") else cursor.rowcount)
-        return FetchedRows(cursor)
+        if not made.marks and ";" in made.text:
+            # Several statements at once take no values, and can neither be prepared nor be sent beside others.
+            self._send()
+            cursor = self._take_cursors(1)[0]
+            cursor.execute(made.text, prepare=False)
+            return self._fetched(cursor, made.text)
+        asked = self._statement(made.text, made.values(bound), self._take_cursors(1)[0])
+        self._send(asked)
+        return self._fetched(asked.cursor, made.text)
+
+    def ask(self, *asked: JointStatement, ends: bool = False) -> list[list[Row]]:
+        del ends
+        made = [translated(one.sql) for one in asked]
+        sent = [
+            self._statement(one.text, one.values(of.bound), cursor)
+            for one, of, cursor in zip(made, asked, self._take_cursors(len(made)), strict=True)
+        ]
+        self._send(*sent)
+        return [self._fetched(one.cursor, one.text).fetchall() for one in sent]
 
     def post(self, sql: str, bound: Bound = (), /) -> None:
         if not self._is_open:
             self.execute(sql, bound)
             return
         made = translated(sql)
-        self._ahead.append((made.text, made.values(bound)))
+        self._ahead.append(self._blind(made.text, made.values(bound)))
+        self._changes = 0
         self.written += 1
         if len(self._ahead) == _AHEAD_MAX:
             self.flush()
 
-    def flush(self, *, back_to: str = "") -> None:
+    def flush(self, *, back_to: str = "", then: Sequence[str] = ()) -> None:
         if back_to:
             self._ahead.clear()
             self.execute(f"ROLLBACK TO {back_to}")
-        elif self._ahead:
-            with self._sending_ahead():
-                pass
-
-    @contextmanager
-    def _sending_ahead(self) -> Iterator[None]:
-        """Send what is to go ahead together with what the block sends; raises what any of it is refused with."""
-        if not self._ahead:
-            yield
             return
-        ahead, self._ahead = self._ahead, []
-        with self.connection.pipeline(), self.connection.cursor() as cursor:
-            for text, values in ahead:
-                cursor.execute(text, values)
-            yield
+        after = [self._blind(text) for text in then]
+        if not self._ahead and then:
+            self._first += after
+        elif self._ahead:
+            self._send(*after)
+
+    def _take_cursors(self, count: int) -> list[psycopg.Cursor[Row]]:
+        """Return cursors of the connection, one of them at least: to make one takes a third of a statement's time."""
+        if self._cursors and self._cursors[0].connection is not self.connection:
+            self._cursors.clear()
+        while len(self._cursors) <= count:
+            self._cursors.append(self.connection.cursor())
+        return self._cursors[1 : count + 1] or self._cursors[:1]
+
+    def _blind(self, text: str, values: Sequence[object] = ()) -> SentStatement:
+        """A statement whose result nobody reads: one cursor is enough for all of these."""
+        return SentStatement(text, values, self._take_cursors(0)[0])
+
+    def _statement(self, text: str, values: Sequence[object], cursor: psycopg.Cursor[Row]) -> SentStatement:
+        return SentStatement(text, values, cursor, text in self._binary)
+
+    def _fetched(self, cursor: psycopg.Cursor[Row], text: str) -> FetchedRows:
+        if text not in self._binary and _is_better_binary(cursor):
+            self._binary.add(text)
+        self._count(0 if (cursor.statusmessage or "SELECT").startswith("SELECT") else cursor.rowcount)
+        return FetchedRows(cursor)
+
+    def _send(self, *asked: SentStatement) -> None:
+        """Send what is to go ahead, and these statements; raises what any of it is refused with."""
+        first, ahead, self._first, self._ahead = self._first, self._ahead, [], []
+        self._exchange([*first, *ahead, *asked])
+
+    def _exchange(self, statements: Sequence[SentStatement]) -> None:
+        """Send statements in one trip; after one that is refused, none of them is run."""
+        if len(statements) == 1:
+            [one] = statements
+            one.cursor.execute(one.text, one.values, binary=one.is_binary)
+        elif statements:
+            self.connection._pipeline = _OneTrip(self.connection)  # noqa: SLF001 - psycopg lets nobody choose its kind
+            with self.connection.pipeline():
+                for one in statements:
+                    one.cursor.execute(one.text, one.values, binary=one.is_binary)
 
     def _count(self, changed: int) -> None:
         self._changes = max(changed, 0)
@@ -194,12 +262,6 @@ class PostgresSession(SearchedSession):
     def version(self) -> int:
         """Return 0: who only reads remembers nothing."""
         return 0
-
-    def numbers(self, values: Sequence[int]) -> object:
-        return _Numbers(values)
-
-    def texts(self, values: Sequence[str] | Sequence[bytes]) -> object:
-        return _Blobs(values) if values and isinstance(values[0], bytes) else _Texts(values)  # type: ignore[arg-type]
 
     def altered(self, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
         """Return nothing: PostgreSQL keeps checksums of its pages."""
@@ -245,6 +307,7 @@ class PostgresSession(SearchedSession):
 
     def _roll_back(self) -> None:
         """End a transaction that is still open; what was to go ahead is not sent."""
+        self._first.clear()
         self._ahead.clear()
         if not self.connection.closed and self.connection.info.transaction_status != TransactionStatus.IDLE:
             self.connection.execute("ROLLBACK")
@@ -252,7 +315,7 @@ class PostgresSession(SearchedSession):
     @contextmanager
     def _savepoint(self) -> Iterator[None]:
         name = f"inner_{len(self._blocks)}"
-        self.flush()
+        self._send()
         self.connection.execute(f"SAVEPOINT {name}")
         is_kept = False
         try:
@@ -267,7 +330,7 @@ class PostgresSession(SearchedSession):
 
     def __enter__(self) -> PostgresSession:
         """Begin a savepoint, or outside any transaction a transaction."""
-        is_idle = self.connection.info.transaction_status == TransactionStatus.IDLE
+        is_idle = not self._is_open and self.connection.info.transaction_status == TransactionStatus.IDLE
         block = self.transaction() if is_idle else self._savepoint()
         block.__enter__()
         self._blocks.append(block)

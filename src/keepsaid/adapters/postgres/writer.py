@@ -10,13 +10,13 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import Any, cast
 
 import psycopg
-from psycopg import errors, sql
+from psycopg import errors
 
 from keepsaid.adapters.postgres.connection import WRITER_LOCK, PostgresPlace, connect, in_our_words
-from keepsaid.adapters.postgres.dialect import PACKAGE
-from keepsaid.adapters.postgres.session import PostgresSession
+from keepsaid.adapters.postgres.dialect import PACKAGE, translated
+from keepsaid.adapters.postgres.session import PostgresSession, SentStatement
 from keepsaid.adapters.sql.marks import check_move_mark
-from keepsaid.adapters.sql.query import CommitTable, SqlSession, T, load, only
+from keepsaid.adapters.sql.query import CommitTable, Row, SqlSession, T, load, only
 from keepsaid.adapters.sql.scripts import check_numbers
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sql.writer import SAVEPOINT, CommitGroup, RejectedCommit, Writer
@@ -55,6 +55,8 @@ class WriterSession(PostgresSession):
         self._has_written = False
         super().__init__(self._connected())
         self.transaction_id = 0
+        self._holds_place = False
+        self._beginning: Sequence[str] = ()
         self._version = 0
 
     def reconnect(self) -> None:
@@ -69,6 +71,7 @@ class WriterSession(PostgresSession):
         return connection
 
     def version(self) -> int:
+        self._take_place()
         return self._version
 
     def forget_rows(self) -> None:
@@ -77,52 +80,83 @@ class WriterSession(PostgresSession):
 
     @contextmanager
     def transaction(self, *, of_many: bool = False) -> Iterator[None]:
-        """Run the block in a transaction; waits for the writer's place. One of many commits begins with a savepoint."""
-        until = time.monotonic() + _PLACE_S
+        """Run the block in a transaction, which waits for the writer's place together with its first statement.
+
+        One of many commits begins with a savepoint. Raises ProcessFenced when the life of this process is over,
+        SchemaTooNew when a newer release has shut it out.
+        """
+        self.transaction_id, self._holds_place = 0, False
+        self._beginning = (SAVEPOINT,) if of_many else ("",)
         try:
-            while not self._takes_place(until, of_many=of_many):
-                self.execute(SQL["end_silent"], (WRITER_LOCK,))
             if not self._has_written:
                 check_move_mark(self, str(self._place))
             self._has_written = True
             with self._open():
                 yield
+                self._take_place()  # before the end: its outcome is asked for by the number of the transaction
         finally:
+            self._beginning = ()
             self._roll_back()
 
-    def _takes_place(self, until: float, *, of_many: bool) -> bool:
-        """Begin a transaction that holds the writer's place; False if the wait for it was in vain and another may help.
+    def flush(self, *, back_to: str = "", then: Sequence[str] = ()) -> None:
+        if self._beginning and not back_to and not then:
+            self._send()
+        super().flush(back_to=back_to, then=then)
 
-        Raises ProcessFenced when the life of this process is over, SchemaTooNew when a newer release has shut it out.
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the transaction may take more commits: it holds the place, or has not begun."""
+        return self._holds_place or bool(self._beginning)
+
+    def _take_place(self) -> None:
+        """Begin the transaction now, if it has not begun."""
+        if self._beginning:
+            self._send()
+
+    def _send(self, *asked: SentStatement) -> None:
+        """Send statements, and what begins the transaction before the first of them.
 
         The server cuts off who is idle in a transaction. Who was frozen within a statement, or between those that are
         sent together, is not idle for it: the next process that waits ends that one.
         """
-        try:
-            begun = self.connection.execute(self._beginning(self.life, of_many=of_many), prepare=False)
-        except errors.LockNotAvailable:
-            self._roll_back()
-            if time.monotonic() > until:
+        if not self._beginning:
+            super()._send(*asked)
+            return
+        (saved,), self._beginning = self._beginning, ()
+        first = [
+            self._blind("BEGIN"),
+            self._blind(translated(SQL["hold"]).text, (WRITER_LOCK,)),
+        ]
+        ahead, self._first, self._ahead = [*self._first, *self._ahead], [], []
+        until = time.monotonic() + _PLACE_S
+        while True:
+            cursor = self.connection.cursor()
+            check = SentStatement(translated(SQL["check"]).text, (self._holder, self.life), cursor)
+            after = [self._blind(saved)] if saved else []
+            try:
+                self._exchange([*first, check, *after, *ahead, *asked])
+            except errors.LockNotAvailable:
+                self._roll_back()
+                if time.monotonic() > until:
+                    raise
+                self.execute(SQL["end_silent"], (WRITER_LOCK,))
+            except psycopg.Error:
+                if not self.connection.closed and cursor.pgresult is not None:
+                    self._note_place(cursor.fetchall())  # this process may have lost its life all the same
                 raise
-            return False
-        begun.nextset()
-        [(_, self.transaction_id)] = begun.fetchall()
-        begun.nextset()
-        if begun.rowcount:
-            self.forget_rows()
-        begun.nextset()
-        check_numbers(str(self._place), begun.fetchall())
-        if self.life is not None and begun.nextset() and not begun.fetchall():
-            raise ProcessFenced("this process was silent for too long, and others took over its work")
-        return True
+            else:
+                self._note_place(cursor.fetchall())
+                return
 
-    def _beginning(self, life: str | None, *, of_many: bool) -> str:
-        """The statements that begin a transaction, in one text: sent one by one, they take longer than most commits."""
-        text = SQL["begin"] if life is None else f"{SQL['begin']}; {SQL['lives']}"
-        text = f"{text}; {SAVEPOINT}" if of_many else text
-        for n, value in enumerate((WRITER_LOCK, self._holder, life), 1):
-            text = text.replace(f"?{n}", sql.Literal(value).as_string(self.connection))
-        return text
+    def _note_place(self, found: Sequence[Row]) -> None:
+        """Note what the statement `check` found, after the place was taken."""
+        self.transaction_id, is_anothers, lives = found[0][:3]
+        if is_anothers:
+            self.forget_rows()
+        check_numbers(str(self._place), [row[3:] for row in found if row[3] is not None])
+        if self.life is not None and not lives:
+            raise ProcessFenced("this process was silent for too long, and others took over its work")
+        self._holds_place = True
 
 
 class PostgresExecutor:
@@ -172,20 +206,25 @@ class PostgresExecutor:
             elif isinstance(commit, Relinquish):
                 self._session.life = None
 
-    def _transaction(self, commits: Sequence[object], *, again: bool = True) -> list[Any]:
+    def _transaction(self, commits: Sequence[object], *, again: bool = True, careful: bool = False) -> list[Any]:
+        """Apply commits in a transaction; where it ends in an error, what the last one posted is checked by itself."""
         session = self._session
         if session.connection.closed:
             self._reconnect()
         results: list[Any] = []
         try:
             with session.transaction(of_many=len(commits) > 1):
-                results = self._group.apply(commits)
+                results = self._group.apply(commits, checks_last=careful)
         except psycopg.Error:
             if not session.connection.closed:
-                raise
-            if not results or not self._was_committed():
+                if not results or len(commits) == 1 or careful:
+                    raise
+                session.forget_rows()
+                self._group.notify_undone()
+                return self._transaction(commits, again=again, careful=True)
+            if not results or not session.transaction_id or not self._was_committed():
                 if again:
-                    return self._transaction(commits, again=False)
+                    return self._transaction(commits, again=False, careful=careful)
                 raise
         return results
 
@@ -212,7 +251,7 @@ class PostgresExecutor:
         self._group.notify_undone()
 
     def _refused(self, error: Exception) -> Exception | None:
-        if self._session.connection.closed:
+        if self._session.connection.closed or not self._session.may_go_on:
             return None
         try:
             with in_our_words(self._place):

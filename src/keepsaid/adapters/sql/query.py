@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from functools import cache, wraps
 from importlib.resources import files
 from types import MappingProxyType, TracebackType
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog
@@ -40,6 +40,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class JointStatement(NamedTuple):
+    """A statement that is asked together with others; with `replaces`, its rows are read as `every_replaced` does."""
+
+    sql: str
+    bound: Bound = ()
+    replaces: bool = False
+
+
 class SqlSession(Protocol):
     """Runs statements in the transaction of one commit or one query; raises the errors of the database as they are."""
 
@@ -49,11 +57,20 @@ class SqlSession(Protocol):
     def post(self, sql: str, bound: Bound = (), /) -> object:
         """Run a statement whose result nobody reads. It may be sent with the next one, which then raises its error."""
 
-    def flush(self, *, back_to: str = "") -> None:
-        """Run what was posted. With a savepoint, drop that instead, and roll back to the savepoint."""
+    def ask(self, *asked: JointStatement, ends: bool = False) -> list[list[Row]]:
+        """Run statements, none of which needs the result of another; returns the rows of each.
+
+        `ends` says that the query runs no other after them.
+        """
+
+    def flush(self, *, back_to: str = "", then: Sequence[str] = ()) -> None:
+        """Run what was posted, and then these statements, which may be posted themselves where nothing was.
+
+        With a savepoint, drop what was posted instead, and roll back to the savepoint.
+        """
 
     def changes(self) -> int:
-        """Return how many rows the last statement inserted, updated or deleted."""
+        """Return how many rows the last statement inserted, updated or deleted; 0 for one that waits to be sent."""
 
     def version(self) -> int:
         """Return a number that is another one after another connection wrote."""

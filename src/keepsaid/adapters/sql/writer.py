@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from itertools import chain, groupby, repeat
+from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
@@ -25,11 +25,10 @@ class RejectedCommit:
     error: Exception
 
 
-SAVEPOINT = "SAVEPOINT one"
-"""What a commit of several is undone to."""
+SAVEPOINT, RELEASE = "SAVEPOINT one", "RELEASE one"
+"""What a commit of several is undone to, and what ends that."""
 
 
-@frozen
 class CommitGroup:
     """Applies commits in the open transaction of a group, so that one that fails is undone alone.
 
@@ -37,52 +36,65 @@ class CommitGroup:
     `begins_saved`, the transaction of several has a savepoint already.
     """
 
-    db: SqlSession
-    table: CommitTable
-    translate: Callable[[Exception], Exception | None]
-    begins_saved: bool = False
+    def __init__(
+        self,
+        db: SqlSession,
+        table: CommitTable,
+        translate: Callable[[Exception], Exception | None],
+        *,
+        begins_saved: bool = False,
+    ) -> None:
+        self._db, self._table, self._translate, self._begins_saved = db, table, translate, begins_saved
+        self._left, self._checks_last = 0, True
 
-    def apply(self, commits: Sequence[object]) -> list[Any]:
-        """Apply commits in order; each result stands at its place, a RejectedCommit where one was refused."""
+    def apply(self, commits: Sequence[object], *, checks_last: bool = True) -> list[Any]:
+        """Apply commits in order; each result stands at its place, a RejectedCommit where one was refused.
+
+        Unless `checks_last`, what the last one posted may be run with the end of the transaction, and be refused there.
+        """
+        self._left = len(commits) if len(commits) > 1 else 0
+        self._checks_last = checks_last
+        if self._left and not self._begins_saved:
+            self._db.execute(SAVEPOINT)
         results: list[Any] = []
-        # Each savepoint is released together with the next one, and the last with the transaction.
-        first = "" if self.begins_saved else SAVEPOINT
-        savepoints = iter(()) if len(commits) == 1 else chain((first,), repeat(f"RELEASE one; {SAVEPOINT}"))
         for kind, run in groupby(commits, key=type):
-            results += self._run(kind, list(run), savepoints)
+            results += self._run(kind, list(run))
         return results
 
-    def _run(self, kind: type, commits: list[object], savepoints: Iterator[str]) -> list[Any]:
-        if (apply_set := self.table.sets.get(kind)) is not None:
-            results = self._guarded(lambda: apply_set(self.db, commits), savepoints)
+    def _run(self, kind: type, commits: list[object]) -> list[Any]:
+        if (apply_set := self._table.sets.get(kind)) is not None:
+            results = self._guarded(lambda: apply_set(self._db, commits), len(commits))
             if not isinstance(results, RejectedCommit):
                 return list(results)
             if len(commits) == 1:
                 return [results]
-            return [result for commit in commits for result in self._run(kind, [commit], savepoints)]
-        apply_one = self.table.single[kind]
-        return [self._guarded(partial(apply_one, self.db, commit), savepoints) for commit in commits]
+            return [result for commit in commits for result in self._run(kind, [commit])]
+        apply_one = self._table.single[kind]
+        return [self._guarded(partial(apply_one, self._db, commit), 1) for commit in commits]
 
-    def _guarded(self, action: Callable[[], Any], savepoints: Iterator[str]) -> Any:
-        """Run in the next savepoint; a commit that is alone needs none."""
-        if (savepoint := next(savepoints, None)) is None:
+    def _guarded(self, action: Callable[[], Any], count: int) -> Any:
+        """Run some commits in a savepoint, then begin the next one; a commit that is alone needs none."""
+        if not self._left:
             return action()
-        if savepoint:
-            self.db.execute(savepoint)
         try:
             result = action()
-            self.db.flush()
+            if count < self._left:
+                self._db.flush(then=(RELEASE, SAVEPOINT))
+            elif self._checks_last:
+                self._db.flush()
         except Exception as error:  # guard: store writer - one bad commit must not undo the group
-            if (refused := self.translate(error)) is None:
+            if (refused := self._translate(error)) is None:
                 raise
-            self.db.flush(back_to="one")
+            self._db.flush(back_to="one")
             self.notify_undone()
+            self._left -= count == 1
             return RejectedCommit(refused)
+        self._left -= count
         return result
 
     def notify_undone(self) -> None:
         """Let those that remember rows forget them: some were rolled back."""
-        for undone in self.table.undone:
+        for undone in self._table.undone:
             undone()
 
 

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from keepsaid.adapters.sql.query import P, T
+from keepsaid.adapters.sql.query import JointStatement, P, Row, T, every, every_replaced
 from keepsaid.adapters.sql.search.session import SearchedSession
 from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite import disk, sealing
@@ -30,9 +30,15 @@ class SqliteSession(SearchedSession, apsw.Connection):
 
     post = apsw.Connection.execute
 
-    def flush(self, *, back_to: str = "") -> None:
+    def ask(self, *asked: JointStatement, ends: bool = False) -> list[list[Row]]:
+        del ends
+        return [(every_replaced if one.replaces else every)(self, one.sql, one.bound) for one in asked]
+
+    def flush(self, *, back_to: str = "", then: Sequence[str] = ()) -> None:
         if back_to:
             self.execute(f"ROLLBACK TO {back_to}")
+        for sql in then:
+            self.execute(sql)
 
     def version(self) -> int:
         [[version]] = self.execute("PRAGMA data_version")

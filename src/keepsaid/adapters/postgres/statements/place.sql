@@ -1,11 +1,8 @@
--- name: begin
-BEGIN;
-SELECT pg_advisory_xact_lock(?1), CAST(CAST(pg_current_xact_id() AS TEXT) AS bigint);
-UPDATE writer_place SET holder = ?2 WHERE holder <> ?2;
-SELECT part, version FROM keepsaid_schema WHERE part IN ('buffer from', 'memory from')
-
--- name: lives
-SELECT 1 FROM life WHERE owner = ?3 AND state = 'running'
+-- name: check
+WITH taken AS (UPDATE writer_place SET holder = ?1 WHERE holder <> ?1 RETURNING 1)
+SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS bigint), EXISTS (SELECT 1 FROM taken),
+  EXISTS (SELECT 1 FROM life WHERE owner = ?2 AND state = 'running'), oldest.part, oldest.version
+FROM (SELECT 1) AS one LEFT JOIN keepsaid_schema AS oldest ON oldest.part IN ('buffer from', 'memory from')
 
 -- name: hold
 SELECT pg_advisory_xact_lock(?1)

@@ -15,7 +15,7 @@ EPISODES = load("episodes")
 def kept(db: SqlSession, commit: commits.EpisodesKept) -> int:
     """Clear episode work, and keep where messages hold secrets; returns how many batches had work."""
     for message_id, found in commit.redactions:
-        run(db, EPISODES["keep_marks"], (message_id, json.dumps(found)))
+        db.post(EPISODES["keep_marks"], (message_id, json.dumps(found)))
     for batch_id in commit.batch_ids:
         outbox.done(db, batch_id)
     return sum(run(db, EPISODES["kept"], (batch_id,)) for batch_id in commit.batch_ids)

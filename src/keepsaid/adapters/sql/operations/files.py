@@ -148,12 +148,12 @@ def next_due(db: SqlSession) -> int | None:
 
 def of_messages(db: SqlSession, message_ids: Sequence[int]) -> tuple[StoredFile, ...]:
     found = every(db, SQL["of_messages"], (db.numbers(message_ids),)) if message_ids else ()
-    return tuple(map(_file, found))
+    return tuple(map(file_of, found))
 
 
 def placed(db: SqlSession, message_id: int, number: int) -> PlacedFile | None:
     row = one(db, SQL["one"], (message_id, number))
-    return None if row is None else PlacedFile(_file(row[:8]), Lane(*row[8:]))
+    return None if row is None else PlacedFile(file_of(row[:8]), Lane(*row[8:]))
 
 
 def content(db: SqlSession, message_id: int, number: int) -> bytes:
@@ -165,6 +165,6 @@ def payload(db: SqlSession, channel: str, account: str, provider_id: str) -> byt
     return None if found is None else bytes(found)
 
 
-def _file(row: Row) -> StoredFile:
+def file_of(row: Row) -> StoredFile:
     message_id, n, name, kind, size, state, *why = row
     return StoredFile(message_id, n, name, kind, size, FileState(state), *why)

@@ -10,7 +10,18 @@ from keepsaid.adapters.sql.operations import collection, files, routing, rows, t
 from keepsaid.adapters.sql.operations.journal import write_facts, write_facts_grouped
 from keepsaid.adapters.sql.operations.outbox import keep_notices
 from keepsaid.adapters.sql.operations.routing import abandon, refresh_ready
-from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, scalar, write_rows
+from keepsaid.adapters.sql.query import (
+    JointStatement,
+    Row,
+    SqlSession,
+    column,
+    every,
+    load,
+    one,
+    only,
+    scalar,
+    write_rows,
+)
 from keepsaid.domain import batch as domain
 from keepsaid.domain import commits, event, ids, process, reply, route, views
 from keepsaid.domain.batch import Suspicion
@@ -25,13 +36,15 @@ _NORMAL, _SUSPECT = 0, 1
 def claim(db: SqlSession, claims: Sequence[commits.ClaimBatches]) -> list[tuple[Lease, ...]]:
     """Lease a trial alone, else normal batches and at most one suspect; the last claim sets the order for all."""
     last = claims[-1]
-    wake(db, last.at)
-    leased, alone, suspects = only(db, CLAIMS["leased"])
     limits = [max(0, min(commit.limit, len(commit.turn_ids))) for commit in claims]
     nothing: list[tuple[Lease, ...]] = [()] * len(claims)
+    (wakes, *stand), normal = _looked(db, last, sum(limits))
+    if wakes:
+        _wake(db, last.at)
+        (_, *stand), normal = _looked(db, last, sum(limits))
+    leased, alone, suspects, suspicious = stand
     if alone or not any(limits):
         return nothing
-    suspicious = one(db, CLAIMS["suspicious"]) is not None
     held = one(db, CLAIMS["next_trial"], (last.lived_ms,)) if suspicious else None
     if held is not None and not leased:
         n = next(n for n, limit in enumerate(limits) if limit)
@@ -42,9 +55,9 @@ def claim(db: SqlSession, claims: Sequence[commits.ClaimBatches]) -> list[tuple[
         return nothing
     if held is not None and last.at - held[3] >= commits.LONER_PATIENCE_MS:
         return nothing
-    ready = _ready(db, last, _NORMAL, sum(limits))
+    ready = _best(last, normal, sum(limits))
     if suspicious and not suspects:
-        ready = [*ready, *_ready(db, last, _SUSPECT, 1)]
+        ready += _best(last, every(db, CLAIMS["ready"], (_SUSPECT, 1)), 1)
     chosen = iter(sorted(ready, key=lambda row: _order(last, row))[: sum(limits)])
     taken = [
         [(commit, row[0], turn_id) for turn_id, row in zip(commit.turn_ids, islice(chosen, limit), strict=False)]
@@ -57,14 +70,23 @@ def claim(db: SqlSession, claims: Sequence[commits.ClaimBatches]) -> list[tuple[
 def wake(db: SqlSession, at: int | None) -> None:
     """Make ready what waited until `at`, or all that waits if that is None."""
     if one(db, CLAIMS["asleep"], (at,)) is not None:
-        db.post(CLAIMS["wake_batches"], (at,))
-        db.post(CLAIMS["wake"], (at,))
+        _wake(db, at)
 
 
-def _ready(db: SqlSession, commit: commits.ClaimBatches, suspect: int, limit: int) -> list[Row]:
-    """The best of every level of priority, those first that count as best: id, priority, arrival, ready since."""
-    levels = column(db, CLAIMS["levels"], (suspect,))
-    found = [row for priority in levels for row in every(db, CLAIMS["ready"], (suspect, priority, limit))]
+def _wake(db: SqlSession, at: int | None) -> None:
+    db.post(CLAIMS["wake_batches"], (at,))
+    db.post(CLAIMS["wake"], (at,))
+
+
+def _looked(db: SqlSession, commit: commits.ClaimBatches, limit: int) -> tuple[Row, list[Row]]:
+    """What the statement `look` finds, and of every level of priority the normal batches that came first."""
+    look = JointStatement(CLAIMS["look"], (commit.at,))
+    [found], normal = db.ask(look, JointStatement(CLAIMS["ready"], (_NORMAL, limit)))
+    return found, normal
+
+
+def _best(commit: commits.ClaimBatches, found: Sequence[Row], limit: int) -> list[Row]:
+    """Those first that count as best: id, priority, arrival, ready since."""
     return sorted(found, key=lambda row: _order(commit, row))[:limit]
 
 
@@ -88,8 +110,9 @@ def _leased(db: SqlSession, taken: Sequence[_Taking], *, alone: bool = False) ->
         terms = (move("batch", "queued", "claim"), owner, max(commit.lease_until for commit, _, _ in mine), alone)
         db.post(CLAIMS["lease"], (db.numbers([batch_id for _, batch_id, _ in mine]), *terms))
     numbers = (db.numbers([batch_id for _, batch_id, _ in taken]),)
-    found = {row[2]: row for row in every(db, CLAIMS["batch"], numbers)}
-    open_turns: dict[int, int] = dict(every(db, CLAIMS["open_turns"], numbers))
+    batches, turns = db.ask(JointStatement(CLAIMS["batch"], numbers), JointStatement(CLAIMS["open_turns"], numbers))
+    found = {row[2]: row for row in batches}
+    open_turns = dict[int, int](turns)
     db.post(CLAIMS["not_ready"], (db.numbers([row[0] for row in found.values()]),))
     begun = [
         (turn_id, found[batch_id][0], batch_id, "open", commit.at)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pydantic_core import PydanticSerializationError, to_json
 
 from keepsaid.adapters.sql.operations import journal, reply_parts, rows
-from keepsaid.adapters.sql.query import SqlSession, column, every, load, one, only, run, scalar
+from keepsaid.adapters.sql.query import JointStatement, Row, SqlSession, every, load, one, only, run, scalar
 from keepsaid.domain import effects, event, states
 from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, StepEnd, StepStart, TakeReplies
 from keepsaid.domain.prompt import Json
@@ -26,7 +26,12 @@ def stage(db: SqlSession, request: effects.StageMemory, turn_id: int) -> None:
 
 def staged(db: SqlSession, turn_id: int | None) -> tuple[effects.StageMemory, ...]:
     """The memory requests of a turn that are not known to be done, in order."""
-    return tuple(map(effects.read_back, column(db, STAGING["staged"], (turn_id,))))
+    return staged_in(every(db, STAGING["staged"], (turn_id,)))
+
+
+def staged_in(found: Sequence[Row]) -> tuple[effects.StageMemory, ...]:
+    """The memory requests in rows of the statement `staged`."""
+    return tuple(effects.read_back(deed) for (deed,) in found)
 
 
 def forget_staged(db: SqlSession, turn_id: int) -> int:
@@ -36,7 +41,7 @@ def forget_staged(db: SqlSession, turn_id: int) -> int:
 
 def done(db: SqlSession, batch_id: int) -> None:
     """Delete the memory requests of the turn that answered a batch, before its episode work is cleared."""
-    run(db, STAGING["done"], (batch_id,))
+    db.post(STAGING["done"], (batch_id,))
 
 
 STEPS = load("turns")
@@ -44,10 +49,9 @@ TASKS = load("tasks")
 
 
 def start_step(db: SqlSession, commit: StepStart) -> bool:
-    if not _held_turn(db, commit) and not _held_task(db, commit):
-        return False
     step = commit.step
-    if (known := scalar(db, STEPS["step_state"], (commit.turn_id, step.n))) == "finished":
+    of_turn, known = _stand_of(db, commit, step.n)
+    if (not of_turn and not _held_task(db, commit)) or known == "finished":
         return False
     if commit.trace is not None:
         packed = zlib.compress(trace_bytes(commit.trace), 1)
@@ -61,10 +65,15 @@ def start_step(db: SqlSession, commit: StepStart) -> bool:
 
 
 def end_step(db: SqlSession, commit: StepEnd) -> bool:
-    of_task = not _held_turn(db, commit)
-    if of_task and not _held_task(db, commit):
+    of_turn, known = _stand_of(db, commit, commit.n)
+    if not of_turn and not _held_task(db, commit):
         return False
-    if (known := scalar(db, STEPS["step_state"], (commit.turn_id, commit.n))) is None:
+    return finish_step(db, commit, known, of_task=not of_turn)
+
+
+def finish_step(db: SqlSession, commit: StepEnd, known: str | None, *, of_task: bool = False) -> bool:
+    """Write the end of a step whose state is known."""
+    if known is None:
         return False
     result, usage = (states.move("step", known, "finish"), _json(commit.output)), commit.usage
     costs = (usage.tokens_in, usage.tokens_out, usage.cost_micros, commit.at)
@@ -74,8 +83,11 @@ def end_step(db: SqlSession, commit: StepEnd) -> bool:
     return True
 
 
-def _held_turn(db: SqlSession, commit: StepStart | StepEnd) -> bool:
-    return one(db, STEPS["held_turn"], (commit.turn_id, commit.fence)) is not None
+def _stand_of(db: SqlSession, commit: StepStart | StepEnd, n: int) -> tuple[bool, str | None]:
+    """Whether the turn is held, and the state of its step."""
+    held = JointStatement(STEPS["held_turn"], (commit.turn_id, commit.fence))
+    found, known = db.ask(held, JointStatement(STEPS["step_state"], (commit.turn_id, n)))
+    return bool(found), known[0][0] if known else None
 
 
 def _held_task(db: SqlSession, commit: StepStart | StepEnd) -> bool:

@@ -48,8 +48,12 @@ def lane_id_of(db: SqlSession, lane: message.Lane) -> int | None:
 
 
 def refresh_ready(db: SqlSession, *lane_ids: int) -> None:
-    """Name the one batch of each lane that may be claimed: its first open one, unless one is leased."""
-    db.execute(SQL["set_ready"], (db.numbers(lane_ids),))
+    """Name the one batch of each lane that may be claimed: its first open one, unless one is leased.
+
+    Of one lane, no answer is waited for where that costs more than to ask for both.
+    """
+    run = db.post if len(lane_ids) == 1 else db.execute
+    run(SQL["set_ready"], (db.numbers(lane_ids),))
     if db.changes() < len(lane_ids):
         db.post(SQL["clear_ready"], (db.numbers(lane_ids),))
 

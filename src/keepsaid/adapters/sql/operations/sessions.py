@@ -9,7 +9,19 @@ from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.operations import routing, rows
 from keepsaid.adapters.sql.operations.journal import write_facts
-from keepsaid.adapters.sql.query import Row, SqlSession, every, every_replaced, load, one, only, post_each, run, scalar
+from keepsaid.adapters.sql.query import (
+    JointStatement,
+    Row,
+    SqlSession,
+    every,
+    every_replaced,
+    load,
+    one,
+    only,
+    post_each,
+    run,
+    scalar,
+)
 from keepsaid.domain import commits, effects, event, prompt, slot, states, turn, visibility
 from keepsaid.domain import context as domain
 from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
@@ -53,14 +65,15 @@ def _end_slot(db: SqlSession, row: Row, verb: str, at: int, **columns: str) -> N
 
 
 def pending(db: SqlSession, lane_id: int) -> tuple[slot.Slot, ...]:
-    return tuple(_slot(row) for row in every(db, SLOTS["open_slots"], (lane_id,)))
+    return tuple(slot_of(row) for row in every(db, SLOTS["open_slots"], (lane_id,)))
 
 
 def slots(db: SqlSession, lane: Lane, limit: int) -> Sequence[slot.Slot]:
-    return [_slot(row) for row in every(db, SLOTS["slots"], (routing.lane_id_of(db, lane), limit))]
+    return [slot_of(row) for row in every(db, SLOTS["slots"], (routing.lane_id_of(db, lane), limit))]
 
 
-def _slot(row: Row) -> slot.Slot:
+def slot_of(row: Row) -> slot.Slot:
+    """A row of the statements that read questions."""
     question = slot.Question(row[2], slot.Expected(row[3]), tuple(json.loads(row[4])))
     return slot.Slot(*(*row[:2], question, *row[5:8], slot.SlotState(row[8]), *row[9:]))
 
@@ -73,17 +86,19 @@ class Grown:
     """A lane whose transcript has `told` records, and grows by more; `heard_at` is when the first of them came.
 
     `incognito` says that these were said in incognito: they get a session of their own, which nothing reads.
+    `session` is the lane's, as a row of the statement `current`.
     """
 
     lane_id: int
     told: int
     heard_at: int
     incognito: bool = False
+    session: Row | None = None
 
 
 def enter(db: SqlSession, commit: commits.TurnCommit, grown: Grown) -> tuple[int, int]:
     """The session a turn belongs to, begun or woken by it, and the record after which its count begins."""
-    row = one(db, SESSIONS["current"], (grown.lane_id,))
+    row = grown.session
     steady = commit.at if commit.steady is None else commit.steady
     if row is not None and grown.heard_at - row[2] > commit.inactive_ms:
         _end(db, row, (grown.told, commit.at), SessionEnd.INACTIVITY)
@@ -199,19 +214,23 @@ class _Head(NamedTuple):
 
 
 def context(db: SqlSession, lane: Lane, limit: int) -> domain.LaneTail:
-    if (lane_id := routing.lane_id_of(db, lane)) is None:
+    if (row := one(db, SQL["head_of"], lane)) is None:
         return domain.LaneTail()
-    head = _head(db, lane_id)
-    found = every_replaced(db, SQL["tail"], (lane_id, head.covered, max(0, limit)))[::-1]
+    lane_id, head = row[0], _Head(*row[1:])
+    newest, posted, used = db.ask(
+        JointStatement(SQL["tail"], (lane_id, head.covered, max(0, limit)), replaces=True),
+        JointStatement(SQL["posted"], (lane_id, head.covered, head.floor, head.changed_at, domain.POSTS_MAX)),
+        JointStatement(SQL["used"], (lane_id, head.changed_at)),
+        ends=head.summary is None,
+    )
+    found = newest[::-1]
     while found and found[0][0] == prompt.Role.TOOL:
         found.pop(0)
-    posted = every(db, SQL["posted"], (lane_id, head.covered, head.floor, head.changed_at, domain.POSTS_MAX))
     posts = tuple(domain.SchedulePost(after, text, Trust(trust or Trust.EXTERNAL)) for after, text, trust in posted)
-    used = only(db, SQL["used"], (lane_id, head.changed_at))[0]
     recent = turn.Recent(rows.records(db, lane_id, found), tuple(row[6] for row in found))
     summary = None if head.summary is None else _summary(db, lane_id, head.summary)
     covered = (head.summarised_until, head.floor, head.version, head.left_out)
-    ends = (head.last, head.attempts, head.next_at, used)
+    ends = (head.last, head.attempts, head.next_at, used[0][0])
     return domain.LaneTail(recent, tuple(row[7] for row in found), summary, *covered, *ends, posts=posts)
 
 

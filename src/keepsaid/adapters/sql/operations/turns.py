@@ -6,9 +6,22 @@ import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from keepsaid.adapters.sql.operations import journal, modes, outbox, routing, rows, schedules, sessions, tasks
-from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, post_each, scalar, write_rows
+from keepsaid.adapters.sql.query import (
+    JointStatement,
+    Row,
+    SqlSession,
+    column,
+    every,
+    load,
+    one,
+    only,
+    post_each,
+    scalar,
+    write_rows,
+)
 from keepsaid.domain import commits, effects, event, personality, process, receipt, trust, turn
 from keepsaid.domain.context import Block, Reminders
 from keepsaid.domain.message import ANSWERED, Lane, conversation_note
@@ -121,8 +134,18 @@ STANDING = load("standing")
 
 
 def personalities(db: SqlSession, scopes: Sequence[str]) -> tuple[personality.Personality, ...]:
-    found = [personality.Personality(*row) for row in every(db, STANDING["personalities"], (json.dumps(scopes),))]
-    return tuple(sorted(found, key=lambda each: each.scope))
+    [found] = db.ask(ask_personalities(scopes))
+    return personalities_in(found)
+
+
+def ask_personalities(scopes: Sequence[str]) -> JointStatement:
+    """The statement that finds the personalities of some scopes."""
+    return JointStatement(STANDING["personalities"], (json.dumps(scopes),))
+
+
+def personalities_in(found: Sequence[Row]) -> tuple[personality.Personality, ...]:
+    """The personalities in rows, by scope."""
+    return tuple(sorted((personality.Personality(*row) for row in found), key=lambda each: each.scope))
 
 
 def calibration(db: SqlSession, model: str) -> Calibration:
@@ -130,7 +153,12 @@ def calibration(db: SqlSession, model: str) -> Calibration:
 
 
 def calibrations(db: SqlSession) -> tuple[Calibration, ...]:
-    return tuple(Calibration(*row) for row in every(db, STANDING["calibrations"]))
+    return calibrations_in(every(db, STANDING["calibrations"]))
+
+
+def calibrations_in(found: Sequence[Row]) -> tuple[Calibration, ...]:
+    """The calibrations in rows."""
+    return tuple(Calibration(*row) for row in found)
 
 
 REMINDERS = load("reminders")
@@ -156,7 +184,38 @@ def _block(db: SqlSession, lane_id: int, turn_id: int) -> Block | None:
 TURNS = load("turns")
 
 
-def _apply_effects(db: SqlSession, commit: commits.TurnCommit, lane_id: int) -> None:
+class _Found(NamedTuple):
+    """What the commit of a turn finds: the turn and its batch while they are held, and what joined them.
+
+    `said` are the batch's messages, `step` is the state of the step that the commit ends, `totals` are what was
+    measured of models so far.
+    """
+
+    held: Row | None
+    steered: list[Row]
+    batch: Row | None
+    said: list[Row]
+    step: str | None
+    totals: dict[str, Calibration]
+
+
+def _find(db: SqlSession, commit: commits.TurnCommit) -> _Found:
+    models = list(dict.fromkeys(one.model for one in commit.outcome.effects if isinstance(one, effects.Measured)))
+    step = (0, 0) if commit.ending is None else (commit.ending.turn_id, commit.ending.n)
+    held, steered, batch, said, steps, *measured = db.ask(
+        JointStatement(TURNS["held_turn"], (commit.turn_id, commit.fence)),
+        JointStatement(routing.SQL["steered"], (commit.turn_id,)),
+        JointStatement(TURNS["lane_of_batch"], (commit.batch_id,)),
+        JointStatement(TURNS["speakers"], (commit.batch_id,)),
+        JointStatement(TURNS["step_state"], step),
+        *(JointStatement(STANDING["calibration"], (model,)) for model in models),
+    )
+    totals = {model: Calibration(*next(iter(of), (model,))) for model, of in zip(models, measured, strict=True)}
+    state = steps[0][0] if steps else None
+    return _Found(next(iter(held), None), steered, next(iter(batch), None), said, state, totals)
+
+
+def _apply_effects(db: SqlSession, commit: commits.TurnCommit, lane_id: int, totals: dict[str, Calibration]) -> None:
     made_by = (commit.turn_id, commit.at)
     for effect in commit.outcome.effects:
         match effect:
@@ -173,7 +232,8 @@ def _apply_effects(db: SqlSession, commit: commits.TurnCommit, lane_id: int) -> 
             case effects.KeepTime() | effects.EndSchedule():
                 schedules.apply_effect(db, effect, *made_by)
             case effects.Measured():
-                total = calibration(db, effect.model).with_sample(effect.estimated, effect.reported)
+                total = totals[effect.model].with_sample(effect.estimated, effect.reported)
+                totals[effect.model] = total
                 db.post(STANDING["calibrate"], (total.model, total.estimated, total.reported))
             case _:
                 _apply_other(db, effect, commit, lane_id)
@@ -196,13 +256,14 @@ def _set_personality(db: SqlSession, effect: effects.SetPersonality, at: int) ->
 
 
 def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
-    held = one(db, TURNS["held_turn"], (commit.turn_id, commit.fence))
-    steered = every(db, routing.SQL["steered"], (commit.turn_id,))
+    found = _find(db, commit)
+    held, steered = found.held, found.steered
     if held is None or held[1] != commit.batch_id or tuple(row[0] for row in steered) != commit.steered:
         return False
-    if commit.ending is not None and not outbox.end_step(db, commit.ending):
+    if not _end_step(db, commit, found.step):
         return False
-    lane_id, before, first, last = only(db, TURNS["lane_of_batch"], (commit.batch_id,))
+    assert found.batch is not None, "a batch that is held is there"
+    lane_id, before, first, last = found.batch
     outcome, usage = commit.outcome, commit.outcome.usage
     db.post(TURNS["finish_batch"], (commit.batch_id, move("batch", before, "commit"), commit.at))
     settled = (move("turn", held[0], "commit"), outcome.model, usage.tokens_in, usage.tokens_out, usage.cost_micros)
@@ -213,12 +274,12 @@ def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
     for effect in outcome.effects:
         if isinstance(effect, effects.SetIncognito):
             modes.set_incognito(db, effect, lane_id, commit.batch_id)
-    incognito = routing.is_incognito(db, lane_id, first, max([last, *(row[2] for row in steered)]))
-    _keep_records(db, commit, lane_id, incognito=incognito)
+    numbers = first, max([last, *(row[2] for row in steered)])
+    incognito = _keep_records(db, commit, lane_id, numbers, found.said)
     if incognito:
         kept = tuple(one for one in outcome.effects if not isinstance(one, effects.StageMemory))
         commit = replace(commit, outcome=replace(outcome, effects=kept))
-    _apply_effects(db, commit, lane_id)
+    _apply_effects(db, commit, lane_id, found.totals)
     if commit.reply is not None:
         outbox.keep_reply(db, lane_id, (commit.turn_id, commit.batch_id), commit.reply, commit.at)
     shown = [(receipt.MemoryUse.INJECTED, memory_id) for memory_id in outcome.chosen]
@@ -237,8 +298,17 @@ def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
     return True
 
 
-def _keep_records(db: SqlSession, commit: commits.TurnCommit, lane_id: int, *, incognito: bool) -> None:
-    said = every(db, TURNS["speakers"], (commit.batch_id,))
+def _end_step(db: SqlSession, commit: commits.TurnCommit, known: str | None) -> bool:
+    """End the step whose result settles the turn, if there is one; `known` is its state."""
+    ending = commit.ending
+    if ending is None:
+        return True
+    is_same = (ending.turn_id, ending.fence) == (commit.turn_id, commit.fence)
+    return outbox.finish_step(db, ending, known) if is_same else outbox.end_step(db, ending)
+
+
+def _records_of(commit: commits.TurnCommit, said: Sequence[Row]) -> list[tuple[Record, str, int]]:
+    """The records of a turn, each with what it is of and its time: its messages but for commands, then its own."""
     commands = {one.message_id for one in commit.outcome.executed}
     attached = dict(commit.outcome.attached)
     records: list[tuple[Record, str, int]] = [
@@ -249,10 +319,28 @@ def _keep_records(db: SqlSession, commit: commits.TurnCommit, lane_id: int, *, i
     records += [(record, record.ref, commit.at) for record in commit.outcome.records]
     if commit.outcome.records and records[-1][0].role is Role.ASSISTANT:
         records[-1] = (records[-1][0], f"reply:{commit.turn_id}", commit.at)
-    if commands and not records:
-        return
-    start = only(db, TURNS["extend_transcript"], (lane_id, len(records)))[0]
-    grown = sessions.Grown(lane_id, start, records[0][2] if records else commit.at, incognito)
+    return records
+
+
+def _keep_records(
+    db: SqlSession, commit: commits.TurnCommit, lane_id: int, numbers: tuple[int, int], said: Sequence[Row]
+) -> bool:
+    """Keep the records of a turn; returns whether one of its messages, by number, was said in incognito."""
+    records = _records_of(commit, said)
+    is_empty = bool(commit.outcome.executed) and not records
+    asked = [
+        JointStatement(routing.SQL["incognito_between"], (lane_id, *numbers)),
+        JointStatement(sessions.SESSIONS["current"], (lane_id,)),
+    ]
+    if not is_empty:
+        asked.append(JointStatement(TURNS["extend_transcript"], (lane_id, len(records))))
+    [[(hidden,)], current, *extended] = db.ask(*asked)
+    incognito = bool(hidden)
+    if is_empty:
+        return incognito
+    start = extended[0][0][0]
+    heard_at = records[0][2] if records else commit.at
+    grown = sessions.Grown(lane_id, start, heard_at, incognito, next(iter(current), None))
     session = sessions.enter(db, commit, grown)
     origins = _origins(db, said, records)
     table = list[Row]()
@@ -264,6 +352,7 @@ def _keep_records(db: SqlSession, commit: commits.TurnCommit, lane_id: int, *, i
         table.append((*place, *content, record.call_id, ref, at, *origin))
     write_rows(db, TURNS["keep_records"], table)
     sessions.mark_if_many(db, lane_id, session, (start + len(records), commit.at))
+    return incognito
 
 
 def _record(what: str, speaker: str, text: str, attached: str) -> Record:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from keepsaid.adapters.sql.operations import collection, files, leases, modes, outbox, routing, rows, sessions, turns
-from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only, scalar
+from keepsaid.adapters.sql.query import JointStatement, Row, SqlSession, as_json, column, every, load, one, only, scalar
 from keepsaid.domain import personality, prompt, session, states
 from keepsaid.domain import views as domain
 from keepsaid.domain.attachment import in_words
@@ -15,7 +15,7 @@ from keepsaid.domain.batch import HELD_AFTER, DueLane, StoredBatch, WaitingGroup
 from keepsaid.domain.context import Summary
 from keepsaid.domain.files import StoredFile
 from keepsaid.domain.memory import OWNER, chat_of
-from keepsaid.domain.message import EDITED, SYSTEM, TERMINAL, Lane, Origin, StoredMessage, Trust
+from keepsaid.domain.message import EDITED, SYSTEM, TERMINAL, Lane, Origin, StoredMessage, Trust, conversation_note
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.retention import Backlog
 from keepsaid.domain.turn import SILENT, ClaimedBatch, Lease, ReplyTarget, TurnInputs, Usage
@@ -23,20 +23,40 @@ from keepsaid.domain.turn import SILENT, ClaimedBatch, Lease, ReplyTarget, TurnI
 TASKS = load("tasks")
 
 
-def read_turn_inputs(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> TurnInputs:
-    """Read the open questions of a lane, and what these messages reply to in any lane of its conversation."""
-    lane_id = routing.lane_id_of(db, lane)
+def read_turn_inputs(
+    db: SqlSession, lane: Lane, lane_id: int | None, messages: Sequence[StoredMessage], with_files: Sequence[int]
+) -> tuple[TurnInputs, tuple[StoredFile, ...]]:
+    """Read the open questions of a lane, and what these messages reply to in any lane of its conversation.
+
+    Also returns the files of the messages `with_files`. It is what a query asks for last.
+    """
     names = dict.fromkeys(message.inbound.marks.reply_to for message in messages)
     targets = (_reply_target(db, lane, name) for name in names if name is not None)
-    questions = () if lane_id is None else sessions.pending(db, lane_id)
     found = tuple(target for target in targets if target is not None)
-    personalities = turns.personalities(db, personality.scopes_around(lane, messages))
-    flagged = frozenset[int]() if lane_id is None else turns.list_flagged_memories(db, lane_id)
-    numbers = [message.number for message in messages]
-    incognito = lane_id is not None and bool(numbers) and routing.is_incognito(db, lane_id, min(numbers), max(numbers))
-    person = _chat_of(db, lane, lane_id, messages)
-    told = flagged, incognito, person, tuple(_edits(db, lane, messages)), turns.conversation_name(db, lane)
-    return TurnInputs(questions, found, personalities, turns.calibrations(db), *told)
+    person, edits = _chat_of(db, lane, lane_id, messages), tuple(_edits(db, lane, messages))
+    numbers = [message.number for message in messages] or [0]
+    slots, flagged, incognito, persons, measured, named, attached = db.ask(
+        JointStatement(sessions.SLOTS["open_slots"], (lane_id,)),
+        JointStatement(turns.RECEIPTS["wrong_here"], (lane_id,)),
+        JointStatement(routing.SQL["incognito_between"], (lane_id, min(numbers), max(numbers))),
+        turns.ask_personalities(personality.scopes_around(lane, messages)),
+        JointStatement(turns.STANDING["calibrations"]),
+        JointStatement(turns.NOTES["read"], (conversation_note(lane), 0)),
+        JointStatement(files.SQL["of_messages"], (db.numbers(with_files or [0]),)),
+        ends=True,
+    )
+    inputs = TurnInputs(
+        tuple(map(sessions.slot_of, slots)),
+        found,
+        turns.personalities_in(persons),
+        turns.calibrations_in(measured),
+        frozenset(memory_id for (memory_id,) in flagged),
+        bool(incognito[0][0]),
+        person,
+        edits,
+        str(named[0][0] or "") if named else "",
+    )
+    return inputs, tuple(map(files.file_of, attached))
 
 
 def _edits(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> Iterator[tuple[int, ReplyTarget]]:
@@ -122,11 +142,11 @@ _COUNTED = ("batches", "replies", "tasks")
 
 
 def due(db: SqlSession, at: int, limit: int) -> tuple[DueLane, ...]:
-    begun = [priority for priority, first_at in every(db, SQL["due_levels"]) if first_at <= at]
-    levels = [every(db, SQL["due"], (priority, at, limit)) for priority in begun]
-    found = shared(levels, limit)
-    lanes = (DueLane(Lane(*row[:4]), *row[4:]) for row in found)
-    return tuple(replace(one, paused=modes.is_paused(db, one.lane)) for one in lanes)
+    levels: dict[int, list[DueLane]] = {}
+    for row in every(db, SQL["due"], (at, limit)):
+        found = replace(DueLane(Lane(*row[:4]), *row[4:10]), paused=bool(row[10]))
+        levels.setdefault(found.priority, []).append(found)
+    return tuple(shared(list(levels.values()), limit))
 
 
 def waiting(db: SqlSession, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
@@ -257,34 +277,46 @@ def _depths(db: SqlSession, unrouted: Mapping[str, int]) -> tuple[domain.Channel
 
 
 def episode_work(db: SqlSession, limit: int, conversation: str | None = None) -> Sequence[domain.EpisodeWork]:
-    work = []
-    for batch_id, turn_id in every(db, SQL["work"], (conversation, limit)):
-        messages = rows.messages_of(db, batch_id)
-        answer = one(db, SQL["answer"], (turn_id, rows.OWN_TOOLS)) if turn_id is not None else None
-        *reply, trust, external = answer or ("", 0, "", "", False)
-        used = tuple(column(db, SQL["used"], (turn_id,)))
-        columns = (*reply, bool(external), used, outbox.staged(db, turn_id), rows.trust_of(trust))
+    work, due = [], every(db, SQL["work"], (conversation, limit))
+    found = iter(db.ask(*(one for of in due for one in _ask_work(*of)), ends=True) if due else ())
+    for batch_id, turn_id in due:
+        messages = tuple(map(rows.message, next(found)))
+        answer, used, staged = (next(found), next(found), next(found)) if turn_id is not None else ([], [], [])
+        *reply, trust, external = answer[0] if answer else ("", 0, "", "", False)
+        memories = tuple(memory_id for (memory_id,) in used)
+        columns = (*reply, bool(external), memories, outbox.staged_in(staged), rows.trust_of(trust))
         work.append(domain.EpisodeWork(batch_id, messages, turn_id, *columns))
     return work
 
 
+def _ask_work(batch_id: int, turn_id: int | None) -> Iterator[JointStatement]:
+    """What is to be known of a batch whose episode is due; of one without a turn its messages."""
+    yield JointStatement(rows.SQL["range"], (batch_id,), replaces=True)
+    if turn_id is not None:
+        yield JointStatement(SQL["answer"], (turn_id, rows.OWN_TOOLS))
+        yield JointStatement(SQL["used"], (turn_id,))
+        yield JointStatement(outbox.STAGING["staged"], (turn_id,))
+
+
 def claimed(db: SqlSession, lease: Lease) -> ClaimedBatch | None:
     batch, turn_id = lease.batch, lease.turn_id
-    if one(db, leases.LEASES["held"], (batch.id, batch.fence)) is None:
+    held, found, place = db.ask(
+        JointStatement(leases.LEASES["held"], (batch.id, batch.fence)),
+        JointStatement(rows.SQL["range"], (batch.id,), replaces=True),
+        JointStatement(routing.SQL["lane"], batch.lane),
+    )
+    if not held:
         return None
-    messages = rows.messages_of(db, batch.id)
+    messages, lane_id = tuple(map(rows.message, found)), place[0][0] if place else None
+    ids = [message.id for message in messages]
     if not lease.continued:
-        around = read_turn_inputs(db, batch.lane, messages)
-        return ClaimedBatch(batch, turn_id, messages, (), lease.alone, around=around, files=_files(db, messages))
+        around, brought = read_turn_inputs(db, batch.lane, lane_id, messages, ids)
+        return ClaimedBatch(batch, turn_id, messages, (), lease.alone, around=around, files=brought)
     steps = tuple(map(rows.step, every(db, leases.CLAIMS["steps"], (turn_id,))))
     trace, joined = rows.trace(db, turn_id), routing.list_steered(db, turn_id)
     claimed = ClaimedBatch(batch, turn_id, messages, steps, lease.alone, trace, joined)
-    around = read_turn_inputs(db, batch.lane, claimed.all_messages)
-    return replace(claimed, around=around, files=_files(db, messages))
-
-
-def _files(db: SqlSession, messages: Sequence[StoredMessage]) -> tuple[StoredFile, ...]:
-    return files.of_messages(db, [message.id for message in messages])
+    around, brought = read_turn_inputs(db, batch.lane, lane_id, claimed.all_messages, ids)
+    return replace(claimed, around=around, files=brought)
 
 
 _EXPIRED_MAX = 100

@@ -135,11 +135,11 @@ def _read_staged_requests(db: SqlSession, task: Task) -> effects.StagedRequests 
 
 
 def _list_open_tasks(db: SqlSession, lane: Lane, limit: int) -> list[Task]:
-    return [task_of(row) for row in every(db, TASKS["beside"], (routing.lane_id_of(db, lane), limit))]
+    return [task_of(row) for row in every(db, TASKS["beside"], (*lane, limit))]
 
 
 def _list_ended_tasks(db: SqlSession, lane: Lane, since: int, limit: int) -> list[Task]:
-    return [task_of(row) for row in every(db, TASKS["ended_beside"], (routing.lane_id_of(db, lane), since, limit))]
+    return [task_of(row) for row in every(db, TASKS["ended_beside"], (*lane, since, limit))]
 
 
 def _list_unreported_tasks(db: SqlSession, limit: int) -> list[relay.UnreportedTasks]:

@@ -10,8 +10,8 @@ from math import log
 from operator import itemgetter
 from typing import Any
 
-from keepsaid.adapters.sql.memory.rows import bound, rows
-from keepsaid.adapters.sql.query import MemorySession, as_json
+from keepsaid.adapters.sql.memory.rows import SQL, bound, rows
+from keepsaid.adapters.sql.query import JointStatement, MemorySession, as_json
 from keepsaid.adapters.sql.search.piece_index import AFTER, BEFORE, KNOWN, MOST, number, numbers, scores
 from keepsaid.adapters.sql.search.tokens import any_of, stems_of, words_of
 from keepsaid.adapters.sql.search.word_blocks import best, outside, stretches
@@ -294,14 +294,15 @@ def _words(query: str, *, only_english: bool = False) -> dict[str, str]:
 
 def _counted(db: MemorySession, words: Mapping[str, str]) -> tuple[dict[str, _Term], int]:
     """The terms that any memory has, rarest first, and the number of pieces."""
-    [(pieces,)] = rows(db, "counted", {})
-    [(about,)] = rows(db, "pieces_about", {})
+    [(pieces,)], [(about,)] = db.ask(JointStatement(SQL["counted"]), JointStatement(SQL["pieces_about"]))
     counting = about <= _COUNT_NOW_MAX or not pieces
-    if counting:
-        [(pieces,)] = rows(db, "pieces", {})
     entries = {stem: _entry(stem, word) for stem, word in words.items()}
-    statement = "frequencies_now" if counting else "frequencies"
-    found = {entry: counts for entry, *counts in rows(db, statement, {"terms": as_json({*entries.values()})})}
+    terms = {"terms": as_json({*entries.values()})}
+    if counting:
+        [(pieces,)], listed = db.ask(JointStatement(SQL["pieces"]), JointStatement(SQL["frequencies_now"], terms))
+    else:
+        listed = rows(db, "frequencies", terms)
+    found = {entry: counts for entry, *counts in listed}
     counted = ((stem, *found[entry]) for stem, entry in entries.items())
     visited = ((visits or 0, stem, count or 0) for stem, count, visits in counted if visits or not counting)
     rarest = sorted(visited)[:TERMS_MAX]

@@ -13,7 +13,18 @@ from zlib import crc32
 from keepsaid.adapters.sql.memory.entities import name_entities
 from keepsaid.adapters.sql.memory.learning import renew_slots
 from keepsaid.adapters.sql.memory.rows import own_terms
-from keepsaid.adapters.sql.query import MemorySession, MentionsOf, column, every, load, only, post_each
+from keepsaid.adapters.sql.query import (
+    JointStatement,
+    MemorySession,
+    MentionsOf,
+    Row,
+    chunks,
+    column,
+    every,
+    load,
+    only,
+    post_each,
+)
 from keepsaid.adapters.sql.search.tokens import stems_of
 from keepsaid.text.languages import indexed_terms
 from keepsaid.text.words import pieces, said_words
@@ -160,9 +171,7 @@ class _Stale:
 
 def reindex(db: MemorySession, mentions: MentionsOf = "new") -> None:
     named = []
-    for memory in [_Stale(*row) for row in every(db, _SQL["stale"])]:
-        wanted = list(_made(db, memory))
-        there = every(db, _SQL["pieces_of"], {"memory_id": memory.memory_id})
+    for memory, wanted, there in _compared([_Stale(*row) for row in every(db, _SQL["stale"])], db):
         if [row[3:] for row in there] == [(one["body"], one["speaker"], one["said"]) for one in wanted]:
             pairs = list(zip(wanted, there, strict=True))
             found_otherwise = [one for one, row in pairs if one["grams"] != row[2]]
@@ -180,10 +189,28 @@ def reindex(db: MemorySession, mentions: MentionsOf = "new") -> None:
     db.post(_SQL["settled"])
 
 
-def _made(db: MemorySession, memory: _Stale) -> Iterator[dict[str, Any]]:
+def _compared(stale: Sequence[_Stale], db: MemorySession) -> Iterator[tuple[_Stale, list[dict[str, Any]], list[Row]]]:
+    """Each memory with its pieces as they are to be, and as they are."""
+    for part in chunks(stale):
+        found = iter(db.ask(*(one for memory in part for one in _ask_of(memory))))
+        for memory in part:
+            before, after = (next(found)[::-1], next(found)) if memory.beside else ([], [])
+            texts = [[str(text) for (text,) in side] for side in (before, after)]
+            yield memory, list(_made(memory, *texts)), next(found)
+
+
+def _ask_of(memory: _Stale) -> Iterator[JointStatement]:
+    """What is to be known of a memory: what was said before and after it, and its pieces."""
+    place = {"audience": memory.audience, "said_at": memory.said_at, "id": memory.memory_id, "chars": NEAR_CHARS}
+    if memory.beside:
+        yield JointStatement(_SQL["before"], {**place, "count": BEFORE})
+        yield JointStatement(_SQL["after"], {**place, "count": AFTER})
+    yield JointStatement(_SQL["pieces_of"], {"memory_id": memory.memory_id})
+
+
+def _made(memory: _Stale, before: Sequence[str], after: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The pieces of a memory; what stands around one are its neighbours in the text, then those of the lane."""
     bodies = pieces(memory.text)
-    before, after = _read_neighbours(db, memory) if memory.beside else ([], [])
     around = [*before, *bodies, *after]
     marks = said_words(memory.said_at)
     marked = stems_of(f"{memory.speaker} {marks}")
@@ -199,21 +226,21 @@ def _made(db: MemorySession, memory: _Stale) -> Iterator[dict[str, Any]]:
         yield {**of, **counts, "terms": terms, "said": said, "grams": " ".join(indexed_terms(body)), "body": body}
 
 
-def _read_neighbours(db: MemorySession, memory: _Stale) -> tuple[list[str], list[str]]:
-    place = {"audience": memory.audience, "said_at": memory.said_at, "id": memory.memory_id, "chars": NEAR_CHARS}
-    before = [str(text) for (text,) in every(db, _SQL["before"], {**place, "count": BEFORE})]
-    after = [str(text) for (text,) in every(db, _SQL["after"], {**place, "count": AFTER})]
-    return before[::-1], after
-
-
 def settled(db: MemorySession, finish: bool) -> None:  # noqa: ARG001 - the signature of upkeep
     """Upkeep: what another program changed is settled too, and terms are counted, some at a time."""
-    if every(db, _SQL["any_stale"]):
+    counts = JointStatement(_SQL["counted"]), JointStatement(_SQL["pieces_about"])
+    stale, [(reached, upto)], *counted_so_far = db.ask(
+        JointStatement(_SQL["any_stale"]), JointStatement(_SQL["reindexed"]), *counts
+    )
+    if stale:
         with db:
             reindex(db)
-    reindex_former(db)
-    counted, reached = only(db, _SQL["counted"])
-    if reached or only(db, _SQL["pieces_about"])[0] > counted * _COUNTED_AGAIN:
+    if reached < upto:
+        reindex_former(db)
+    if stale or reached < upto:
+        counted_so_far = db.ask(*counts)
+    [(counted, reached_term)], [(pieces_now,)] = counted_so_far
+    if reached_term or pieces_now > counted * _COUNTED_AGAIN:
         count_terms(db)
 
 

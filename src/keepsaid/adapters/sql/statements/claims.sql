@@ -7,25 +7,27 @@ UPDATE batch SET later = 0 WHERE id IN (SELECT batch_id FROM ready WHERE later =
 -- name: wake
 UPDATE ready SET later = 0 WHERE later = 1 AND (CAST(?1 AS INTEGER) IS NULL OR ready_at <= ?1)
 
--- name: leased
-SELECT EXISTS (SELECT 1 FROM batch WHERE state = 'leased'), coalesce(max(alone), 0), coalesce(max(iif(crashes = 1, 1, 0)), 0)
+-- whether anything wakes, anything is leased, anything is leased alone or after one crash, and anything ready is suspect
+-- name: look
+SELECT EXISTS (SELECT 1 FROM ready WHERE later = 1 AND ready_at <= ?1),
+  EXISTS (SELECT 1 FROM batch WHERE state = 'leased'),
+  coalesce(max(alone), 0), coalesce(max(iif(crashes = 1, 1, 0)), 0),
+  EXISTS (SELECT 1 FROM ready WHERE later = 0 AND suspect > 0)
 FROM batch WHERE state = 'leased' AND crashes > 0
 
--- name: suspicious
-SELECT 1 FROM ready WHERE later = 0 AND suspect > 0 LIMIT 1
-
--- name: levels
+-- the best of every level of priority
+-- name: ready
 WITH RECURSIVE level (priority) AS (
   SELECT min(priority) FROM ready WHERE later = 0 AND suspect = ?1
   UNION ALL
   SELECT (SELECT min(priority) FROM ready WHERE later = 0 AND suspect = ?1 AND ready.priority > level.priority)
   FROM level WHERE level.priority IS NOT NULL
 )
-SELECT priority FROM level WHERE priority IS NOT NULL
-
--- name: ready
-SELECT batch_id, priority, first_at, ready_at FROM ready WHERE later = 0 AND suspect = ?1 AND priority = ?2
-ORDER BY first_at, batch_id LIMIT ?3
+SELECT ready.batch_id, ready.priority, ready.first_at, ready.ready_at
+FROM level CROSS JOIN ready ON ready.lane_id IN (
+  SELECT best.lane_id FROM ready AS best WHERE best.later = 0 AND best.suspect = ?1 AND best.priority = level.priority
+  ORDER BY best.first_at, best.batch_id LIMIT ?2
+)
 
 -- name: next_trial
 SELECT ready.batch_id, ready.priority, ready.first_at, ready.ready_at + trial_after_ms

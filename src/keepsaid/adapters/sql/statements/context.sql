@@ -1,3 +1,9 @@
+-- name: head_of
+SELECT lane.id, coalesce(version, 0), coalesce(summarised_until, 0), coalesce(floor, 0), coalesce(left_out, 0), summary,
+  lane.transcript, coalesce(attempts, 0), coalesce(next_at, 0), coalesce(changed_at, 0)
+FROM lane LEFT JOIN lane_context ON lane_context.lane_id = lane.id
+WHERE lane.channel = ? AND lane.account = ? AND lane.conversation = ? AND lane.key = ?
+
 -- name: head
 SELECT coalesce(version, 0), coalesce(summarised_until, 0), coalesce(floor, 0), coalesce(left_out, 0), summary,
   lane.transcript, coalesce(attempts, 0), coalesce(next_at, 0),

@@ -168,12 +168,15 @@ UPDATE task SET key = '', terms = '{}', description = '', status = '', result = 
 DELETE FROM step WHERE turn_id = ?
 
 -- name: beside
-SELECT /*part task*/ WHERE task.lane_id = ?1 AND task.turn_id IS NOT NULL AND task.ended_at IS NULL ORDER BY task.id DESC LIMIT ?2
+SELECT /*part task*/ WHERE task.lane_id = (
+  SELECT id FROM lane WHERE channel = ?1 AND account = ?2 AND conversation = ?3 AND key = ?4
+) AND task.turn_id IS NOT NULL AND task.ended_at IS NULL ORDER BY task.id DESC LIMIT ?5
 
 -- name: ended_beside
 SELECT /*part task*/ WHERE task.id IN (
   SELECT id FROM task INDEXED BY task_ended_beside
-  WHERE lane_id = ?1 AND turn_id IS NOT NULL AND ended_at >= ?2 ORDER BY ended_at DESC, id DESC LIMIT ?3
+  WHERE lane_id = (SELECT id FROM lane WHERE channel = ?1 AND account = ?2 AND conversation = ?3 AND key = ?4)
+    AND turn_id IS NOT NULL AND ended_at >= ?5 ORDER BY ended_at DESC, id DESC LIMIT ?6
 ) ORDER BY task.ended_at DESC, task.id DESC
 
 -- name: untold

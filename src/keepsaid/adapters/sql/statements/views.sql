@@ -1,6 +1,21 @@
+-- the first of every level of priority
 -- name: due
-SELECT channel, account, conversation, key, batched, head, last_id, oldest_at, priority, chars FROM lane
-WHERE due_at IS NOT NULL AND priority = ?1 AND due_at <= ?2 ORDER BY due_at, id LIMIT ?3
+WITH RECURSIVE level (priority) AS (
+  SELECT min(priority) FROM lane WHERE due_at IS NOT NULL
+  UNION ALL
+  SELECT (SELECT min(priority) FROM lane WHERE due_at IS NOT NULL AND lane.priority > level.priority)
+  FROM level WHERE level.priority IS NOT NULL
+)
+SELECT lane.channel, lane.account, lane.conversation, lane.key, lane.batched, lane.head, lane.last_id, lane.oldest_at,
+  lane.priority, lane.chars, EXISTS (
+    SELECT 1 FROM paused_conversation AS paused WHERE paused.channel = lane.channel AND paused.account = lane.account
+    AND paused.conversation = lane.conversation
+  )
+FROM level CROSS JOIN lane ON lane.id IN (
+  SELECT first.id FROM lane AS first
+  WHERE first.due_at IS NOT NULL AND first.priority = level.priority AND first.due_at <= ?1
+  ORDER BY first.due_at, first.id LIMIT ?2
+) ORDER BY lane.priority, lane.due_at, lane.id
 
 -- name: due_levels
 WITH RECURSIVE level (priority) AS (
