@@ -71,6 +71,9 @@ async def test_a_model_is_shown_a_picture_and_reads_a_text(tmp_path: Path) -> No
         await at.settled((await at.say("what is in the file?")).json()["id"])
         [result] = [one for one in model.requests[-1].messages if one["role"] == "tool"]
         assert "the code is 4711" in result["content"]
+        await at.settled((await at.say("a word without files", "elsewhere")).json()["id"])
+        [asked] = [one for one in model.requests if "a word without files" in words_of(one)]
+        assert "read_file" not in asked.tool_names
 
 
 async def test_what_is_said_in_a_recording_is_part_of_the_message(tmp_path: Path) -> None:

@@ -96,15 +96,32 @@ class Terminal(_FromConfig):
     names = frozenset({"terminal"})
 
 
+_PLACES_MAX = 1_000
+"""Conversations with files that are remembered; beyond, all are forgotten until their next file."""
+
+
 class Http(_FromConfig):
     """Messages over HTTP and by the library, and channels of one's own."""
 
+    def __init__(self) -> None:
+        self._with_files: set[tuple[str, ...]] = set()
+
     def tools(self, claimed: ClaimedBatch) -> Sequence[model.Tool]:
-        """The tool that reads files of messages, and the one that attaches them where replies can bring them."""
+        """The tool that attaches files where replies can bring them, and, in conversations with files, `read_file`.
+
+        Few clients send files, and the tool costs every prompt: it is offered from the first file on that this process
+        meets in a conversation.
+        """
         made, files = self._channels.get(claimed.batch.lane.channel), self._files
         if made is None or files is None:
             return ()
-        reading, uploads = (read_file(claimed, files),) if self._fetches else (), channel.abilities_of(made).uploads
+        place = claimed.batch.lane[:3]
+        if claimed.files and self._fetches:
+            if len(self._with_files) >= _PLACES_MAX:
+                self._with_files.clear()
+            self._with_files.add(place)
+        reading = (read_file(claimed, files),) if place in self._with_files else ()
+        uploads = channel.abilities_of(made).uploads
         return (*reading, attach_file(claimed, files, uploads)) if uploads else reading
 
 
