@@ -14,7 +14,7 @@ from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.bundle import RECORDS_MAX, Record
 from keepsaid.domain.graph import Association, Relation
-from keepsaid.interfaces.shapes import import_shape
+from keepsaid.interfaces.transfer_shapes import import_shape
 from keepsaid.services.importing import ImportRequest, LocalMemory, import_memories
 from keepsaid_testkit.contracts.bundles import export_records, rich
 from keepsaid_testkit.contracts.learning import said

@@ -14,10 +14,10 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.bundle import BundleEntry, ImportVerdict, Record
 from keepsaid.domain.bundle_lines import line_of
-from keepsaid.interfaces.shapes import import_shape
+from keepsaid.interfaces.transfer_shapes import import_shape
 from keepsaid.ports.memory_store import BundleContents
 from keepsaid.services.bundles import FORMAT, KIND, write_lines
-from keepsaid.services.importing import ImportRequest, LocalMemory, became, import_memories, preview_import
+from keepsaid.services.importing import ImportRequest, LocalMemory, import_memories, learn, preview_import
 from keepsaid_testkit.contracts.memories import AUDIT
 
 NOW = 1_000
@@ -53,8 +53,7 @@ class Place(LocalMemory):
 
     async def learn(self, records: Sequence[BundleEntry]) -> Sequence[ImportVerdict]:
         """Learn memories at a time that tests know."""
-        learnt = await self._memories.learn([one.memory.new for one in records], NOW)
-        return list(map(became, learnt))
+        return await learn(self._memories, [one.memory.new for one in records], NOW)
 
 
 @asynccontextmanager

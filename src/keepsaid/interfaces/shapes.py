@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keepsaid.domain import bundle, commits, forgetting, learning, receipt, views, visibility
+from keepsaid.domain import commits, forgetting, learning, receipt, views, visibility
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.entities import Entity, EntityPage
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from keepsaid.app.serving import Reloaded
     from keepsaid.domain.maintenance import Holdings
     from keepsaid.engine.caretakers import PruneProgress
-    from keepsaid.memory.importing import ImportReport
     from keepsaid.memory.maintenance import MaintenanceProgress
-    from keepsaid.services import bundles, importing
     from keepsaid.services.explaining import Absence
     from keepsaid.services.forgetting import ForgetPreview, ForgetRequest
     from keepsaid.services.people import PeopleList
@@ -333,25 +331,6 @@ def forgetting_shape(one: forgetting.Forgetting, backups: Sequence[str] = ()) ->
         "counts": dict(one.counts),
         "backups": list(backups),
     }
-
-
-def import_shape(report: ImportReport, asked: importing.ImportRequest, *, dry_run: bool) -> Shape:
-    """The outcomes of all lines, counted, and a list of those that were not imported."""
-    from keepsaid.memory.importing import TYPES  # noqa: PLC0415 - few shapes need it
-
-    names = [*TYPES.values(), *(["lines"] if any(what == "lines" for what, _ in report.counts) else [])]
-    counts = {what: {str(how): report.counts[what, how] for how in bundle.ImportOutcome} for what in names}
-    told = [
-        {"line": number, "type": what, "outcome": str(verdict.outcome), "why": verdict.why}
-        for number, what, verdict in report.told
-    ]
-    about = {"dry_run": dry_run, "file": str(asked.file), "from": asked.source, "trust": str(asked.trust)}
-    return {**about, "counts": counts, "secrets": report.secrets, "told": told, "not_told": report.left_out}
-
-
-def export_shape(done: bundles.Export) -> Shape:
-    about = {"file": str(done.file), "format": done.format, "made_at": done.made_at, "persons": list(done.persons)}
-    return {**about, "counts": dict(done.counts), "bytes": done.bytes}
 
 
 def cloud_event(event: Event) -> dict[str, Any]:

@@ -14,14 +14,15 @@ from typing import Protocol, TypeVar
 
 from keepsaid.domain import bundle, message
 from keepsaid.domain.bundle import BundleEntry, Edge, ImportOutcome, ImportVerdict, Record, Tombstone
+from keepsaid.domain.memory import Kind
 from keepsaid.domain.visibility import Person
 from keepsaid.ports.runtime import Redactor, masked_texts
 from keepsaid.values import frozen
 
 T = TypeVar("T")
 
-SHOWN_MAX = 1_000
-"""The lines not imported that are listed at most; the rest is counted."""
+SHOWN_MAX = REASONS_MAX = 1_000
+"""The lines not imported that are listed at most, and their reasons that are counted apart; the rest is counted."""
 
 TYPES: Mapping[type, str] = {BundleEntry: "memories", Edge: "associations", Person: "people", Tombstone: "tombstones"}
 """What each type of record is called."""
@@ -80,17 +81,29 @@ class ImportTerms:
 
 @dataclass(slots=True)
 class ImportReport:
-    """The outcome of all lines: counted by type and outcome, and listed one by one where it was not imported."""
+    """The outcome of all lines: counted by type and outcome, and listed one by one where it was not imported.
+
+    `kinds` counts memories by kind and outcome, but not the lines of which nothing could be made. `reasons` counts
+    what was not imported by type, outcome and reason, up to REASONS_MAX of them.
+    """
 
     counts: Counter[tuple[str, ImportOutcome]] = field(default_factory=Counter)
+    kinds: Counter[tuple[str, ImportOutcome]] = field(default_factory=Counter)
+    reasons: Counter[tuple[str, ImportOutcome, str]] = field(default_factory=Counter)
     told: list[tuple[int, str, ImportVerdict]] = field(default_factory=list)
     left_out: int = 0
     secrets: int = 0
 
-    def add(self, number: int, what: str, verdict: ImportVerdict) -> None:
-        """Count a line."""
+    def add(self, number: int, what: str, verdict: ImportVerdict, kind: str = "") -> None:
+        """Count a line by the type of its record, and by the kind of its memory."""
         self.counts[what, verdict.outcome] += 1
+        if kind:
+            self.kinds[kind, verdict.outcome] += 1
         if verdict.outcome in (ImportOutcome.CONFLICT, ImportOutcome.REJECTED):
+            reason = (what, verdict.outcome, verdict.why)
+            if reason not in self.reasons and len(self.reasons) >= REASONS_MAX:
+                reason = (what, verdict.outcome, "other reasons")
+            self.reasons[reason] += 1
             if len(self.told) < SHOWN_MAX:
                 self.told.append((number, what, verdict))
             else:
@@ -137,7 +150,9 @@ class MemoryImport:
         """Import it. Raises what the store raises; what was taken over before stays, and is the same next time."""
         report = ImportReport()
         plan = await self._planned(home, report)
-        report.counts = Counter({key: n for key, n in report.counts.items() if key[1] is not ImportOutcome.NEW})
+        for counts in (report.counts, report.kinds):
+            for key in [one for one in counts if one[1] is ImportOutcome.NEW]:
+                del counts[key]
         if self._terms.learned:
 
             def learn(records: Sequence[Record]) -> Awaitable[Sequence[ImportVerdict]]:
@@ -174,7 +189,7 @@ class MemoryImport:
                 survey.lines[type(line.record)].add(line.number)
             else:
                 what = TYPES.get(type(line.record), "lines")
-                report.add(line.number, what, ImportVerdict(ImportOutcome.REJECTED, why))
+                report.add(line.number, what, ImportVerdict(ImportOutcome.REJECTED, why), _kind(line.record))
         for key in sorted(bundle.cyclic(survey.replaced), key=survey.places.__getitem__):
             why = "superseded_by: it would take its own place"
             survey.lines[BundleEntry].discard(survey.places[key])
@@ -213,12 +228,13 @@ class MemoryImport:
 
     def _weigh(self, plan: _Plan, report: ImportReport, given: tuple[int, Record], verdict: ImportVerdict) -> None:
         number, record = given
-        ours: set[str] = set() if self._terms.learned else plan.survey.keys
+        is_learned = self._terms.learned and _kind(record) != Kind.EPISODE
+        ours: set[str] = set() if is_learned else plan.survey.keys
         if isinstance(record, Edge) and verdict.beside and plan.fresh.issuperset(verdict.beside):
             verdict = ImportVerdict(ImportOutcome.NEW)
         if verdict.outcome is ImportOutcome.NEW and not ours.issuperset(verdict.like):
             verdict = ImportVerdict(ImportOutcome.SAME, "it is known here in the same words")
-        report.add(number, TYPES[type(record)], verdict)
+        report.add(number, TYPES[type(record)], verdict, _kind(record))
         is_here = verdict.outcome in (ImportOutcome.NEW, ImportOutcome.SAME)
         if is_here and isinstance(record, BundleEntry) and record.replaced_by:
             plan.linked.add(number)
@@ -236,7 +252,7 @@ class MemoryImport:
         async for some in _apart(bundle.in_batches(self._given.lines(plan.lines[kind]), _weight)):
             verdicts = await write(await self._prepared([line.record for line in some if line.record is not None]))
             for line, verdict in zip(some, verdicts, strict=True):
-                report.add(line.number, TYPES[kind], verdict)
+                report.add(line.number, TYPES[kind], verdict, _kind(line.record))
 
     async def _link(self, home: ImportTarget, plan: _Plan) -> None:
         """Link imported memories to their successors; slots that were decided again have the link already."""
@@ -254,6 +270,11 @@ async def _apart(batches: Iterator[Sequence[T]]) -> AsyncIterator[Sequence[T]]:
     """The batches, read in a thread: a line can be long, and the loop has others to serve."""
     while (batch := await asyncio.to_thread(next, batches, None)) is not None:
         yield batch
+
+
+def _kind(record: Record | None) -> str:
+    """The kind of a memory; "" for anything else."""
+    return str(record.memory.new.kind) if isinstance(record, BundleEntry) else ""
 
 
 def _weight(line: ImportLine) -> int:

@@ -1,10 +1,11 @@
-"""`keepsaid data export` and `import`: memory as a file, and what another home or program knew."""
+"""`keepsaid data export` and `import`: memory as a file, and memories of another home or program."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,9 +16,10 @@ from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Re
 from keepsaid.errors import HomeError
 from keepsaid.interfaces.cli.console import NOTHING, Table, check_choice, now_ms, say, session, show
 from keepsaid.interfaces.cli.remote import Remote, either
-from keepsaid.interfaces.shapes import Shape, export_shape, import_shape
+from keepsaid.interfaces.transfer_shapes import Shape, export_shape, import_shape
 from keepsaid.services import bundles, people
-from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import
+from keepsaid.services.importing import ImportRequest, LocalMemory, import_memories, preview_import
+from keepsaid.services.imports import formats
 from keepsaid.text.normal import counted
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 _SHOWN_MAX = 20
 _LINES_MAX = 3
-_SOURCES = (KEEPSAID, MEM0)
 _FORMATS = " or ".join(bundles.FORMATS)
 
 
@@ -69,27 +70,34 @@ def _one_of(several: str) -> str:
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="A bundle that `data export` made, or a JSON file of mem0.")],
-    source: Annotated[str, typer.Option("--from", help=f"Who wrote it: {' or '.join(_SOURCES)}.")] = KEEPSAID,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", help="A bundle of `data export`, or a file, zip or folder of another program."),
+    ],
+    source: Annotated[
+        str,
+        typer.Option("--from", "--format", help=f"Its format: {', '.join(formats.NAMES)}. Default: by its content."),
+    ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what each line would do.")] = False,
     trust: Annotated[
         str,
         typer.Option(
-            help="Highest trust of what is imported: owner, known or external. Default: owner; known for mem0."
+            help="Highest trust of what is imported: owner, known or external. Default: owner for a bundle, else known."
         ),
     ] = "",
     who: Annotated[
         list[str] | None,
         typer.Option(
-            "--as", metavar="NAME=PERSON", help="The person for a name in mem0; `'*=owner'` is for all others."
+            "--as", metavar="NAME=PERSON", help="The person for a name in the other program; `'*=owner'`: all others."
         ),
     ] = None,
 ) -> None:
-    """Import memories from another home or from mem0. Existing memories stay as they are.
+    """Import memories from another home or another program. Existing memories stay as they are.
 
-    Doing it again changes nothing, and goes on where it was broken off. A damaged file is refused whole. Lines that
-    cannot be imported are named, and all others are imported. What was forgotten here does not come back. What was
-    forgotten in the other home stays out only if the forgotten.key of that home is beside the file.
+    Running it again changes nothing, and continues an import that was interrupted. A damaged file is refused whole.
+    Lines that cannot be imported are counted by reason, and all others are imported. Imported messages are kept as
+    episodes and are not answered. Forgotten memories do not come back. What was forgotten in the other home stays out
+    only if the forgotten.key of that home is beside the file.
     """
     from keepsaid.app.redaction import redactor_of  # noqa: PLC0415 - `--help` needs none of it
 
@@ -111,26 +119,26 @@ def import_(
 
 
 def _request(file: Path, source: str, trust: str, who: Sequence[str]) -> ImportRequest:
-    check_choice("--from", source, _SOURCES)
-    trust = trust or str(message.Trust.KNOWN if source == MEM0 else message.Trust.OWNER)
-    check_choice("--trust", trust, message.Trust)
+    check_choice("--format", source or None, formats.NAMES)
+    check_choice("--trust", trust or None, message.Trust)
     persons: dict[str, str] = {}
     for one in who:
         name, equals, person = one.rpartition("=")
         if not equals or not name:
             raise typer.BadParameter(f"{one!r} is not NAME=PERSON", param_hint="--as")
         persons[name] = people.person_in(person, session().config())
-    return ImportRequest(file, source, message.Trust(trust), persons)
+    return ImportRequest.of(file, source, trust, persons)
 
 
 def _tell(told: Shape) -> None:
-    rows = [(what, *(f"{n:,}" for n in counts.values())) for what, counts in told["counts"].items()]
-    headings = "WOULD BE" if told["dry_run"] else "IMPORTED", *(str(how).upper() for how in ImportOutcome)
-    reasons = _reasons(told["told"])
-    why = [Table(("TYPE", "", "LINES", "WHY"), tuple(reasons[:_SHOWN_MAX]))] if reasons else []
-    show(told, Table(headings, tuple(rows)), *why)
-    if told["not_told"]:
-        say(f"and {counted(told['not_told'], 'line')} more")
+    outcomes = tuple(str(how).upper() for how in ImportOutcome)
+    tables = [_counted("WOULD BE" if told["dry_run"] else "IMPORTED", outcomes, told["counts"])]
+    if told["kinds"]:
+        tables.append(_counted("KIND", outcomes, told["kinds"]))
+    reasons = [(one["type"], one["outcome"], _lines_of(told, one), one["why"]) for one in told["reasons"]]
+    if reasons:
+        tables.append(Table(("TYPE", "", "LINES", "WHY"), tuple(reasons[:_SHOWN_MAX])))
+    show(told, *tables)
     if len(reasons) > _SHOWN_MAX:
         say(f"and {counted(len(reasons) - _SHOWN_MAX, 'reason')} more; --json lists each line")
     if told["secrets"]:
@@ -139,17 +147,18 @@ def _tell(told: Shape) -> None:
         say("nothing was changed")
 
 
-def _reasons(told: Sequence[Shape]) -> list[tuple[str, ...]]:
-    """Why lines were not taken over, each reason once with the first lines it is about."""
-    lines: dict[tuple[str, str, str], list[str]] = {}
-    for one in told:
-        lines.setdefault((one["type"], one["outcome"], one["why"]), []).append(str(one["line"]))
-    return [(what, outcome, _few(numbers), why) for (what, outcome, why), numbers in lines.items()]
+def _counted(heading: str, outcomes: Sequence[str], counts: Shape) -> Table:
+    rows = [(what, *(f"{n:,}" for n in each.values())) for what, each in counts.items()]
+    return Table((heading, *outcomes), tuple(rows))
 
 
-def _few(numbers: Sequence[str]) -> str:
-    rest = len(numbers) - _LINES_MAX
-    return ", ".join(numbers[:_LINES_MAX]) + (f" and {rest:,} more" if rest > 0 else "")
+def _lines_of(told: Shape, reason: Shape) -> str:
+    """The first lines that were not imported for a reason, and how many more there are."""
+    names = "type", "outcome", "why"
+    found = (str(one["line"]) for one in told["told"] if all(one[name] == reason[name] for name in names))
+    first = list(islice(found, _LINES_MAX))
+    rest = reason["lines"] - len(first)
+    return ", ".join(first) + (f" and {rest:,} more" if rest and first else f"{rest:,}" if rest else "")
 
 
 class _Empty:

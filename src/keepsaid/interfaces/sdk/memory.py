@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -13,8 +14,9 @@ from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Narrowing
 from keepsaid.domain.message import Lane, Trust, lane_key
 from keepsaid.errors import InputError
 from keepsaid.interfaces.sdk import values
-from keepsaid.interfaces.shapes import export_shape, import_shape
+from keepsaid.interfaces.transfer_shapes import export_shape, import_shape
 from keepsaid.services import bundles, forgetting, importing, memories, people
+from keepsaid.services.imports import formats
 from keepsaid.text.normal import digest, normalise
 
 
@@ -39,23 +41,21 @@ class MemoryFiles:
     async def import_from(
         self,
         file: str | Path,
-        source: str = importing.KEEPSAID,
+        source: str = "",
         persons: Mapping[str, str] | None = None,
         *,
         trust: str = "",
         dry_run: bool = False,
     ) -> dict[str, Any]:
-        """Take over a bundle of `export`, or with `source` "mem0" a JSON file of it; what is here already stays.
+        """Import a bundle of `export`, or the files of another program; existing memories stay.
 
-        `persons` maps mem0's names to persons. Returns the outcome of each line; a repetition changes nothing.
-        Raises InputError with nothing imported.
+        `source` is the format, "" for what the content shows. `persons` maps the names of that program to persons.
+        Returns the outcome of each line; a repetition changes nothing. Raises InputError with nothing imported.
         """
-        sources = importing.KEEPSAID, importing.MEM0
-        if source not in sources or trust not in ("", *Trust):
-            raise InputError(f"source is {' or '.join(sources)}, and trust one of: {', '.join(Trust)}")
-        most = Trust(trust) if trust else Trust.KNOWN if source == importing.MEM0 else Trust.OWNER
+        if source not in ("", *formats.NAMES) or trust not in ("", *Trust):
+            raise InputError(f"source is one of: {', '.join(formats.NAMES)}; trust is one of: {', '.join(Trust)}")
         named = {name: people.person_in(one, self._instance.config) for name, one in (persons or {}).items()}
-        asked = importing.ImportRequest(Path(file), source, most, named)
+        asked = await asyncio.to_thread(importing.ImportRequest.of, Path(file), source, trust, named)
         memory = importing.LocalMemory(self._instance.memories, self._instance.clock)
         take = importing.preview_import if dry_run else importing.import_memories
         report = await take(asked, memory, self._instance.redactor, self._instance.clock.now_ms())
