@@ -69,7 +69,7 @@ def test_imported_messages_are_kept_beside_a_running_instance_and_not_answered(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "why"),
+    "given",
     [
         ("conversations.json", json.dumps([BOAT])[:-30], "is not whole"),
         ("conversations.json", "[" * 10_000, "none of the formats"),
@@ -80,8 +80,10 @@ def test_imported_messages_are_kept_beside_a_running_instance_and_not_answered(
     ],
 )
 def test_what_cannot_be_read_is_refused_whole(
-    tmp_path: Path, program: Program, capsys: pytest.CaptureFixture[str], name: str, content: str | bytes, why: str
+    tmp_path: Path, program: Program, capsys: pytest.CaptureFixture[str], given: tuple[str, str | bytes, str]
 ) -> None:
+    """`given` is the name of a file, its content, and why it is refused."""
+    name, content, why = given
     path = written(tmp_path / name, content)
     for more in ((), ("--dry-run",)):
         ran = inside(program, capsys, "data", "import", str(path), *more, code=1)
