@@ -63,6 +63,8 @@ EXEMPT: dict[str, str] = {
     "keepsaid.interfaces.http.responses.read_query": "the names are the program's own; an address is at most 16 KB",
     "keepsaid.interfaces.http.responses.read_flag": "the name is the program's own; an address is at most 16 KB",
     "keepsaid.interfaces.http.responses.unauthorised": "what is needed is the program's own",
+    "keepsaid.services.imports.json_items.items_in": "it reads a file, off the event loop, in a pass of its own",
+    "keepsaid.services.imports.json_items.objects_in": "it reads a file, off the event loop, line by line",
     "keepsaid.extensions.manifest.read_manifest": "a manifest is the owner's, as the code beside it is",
 }
 """Functions that are not measured, each with the reason."""

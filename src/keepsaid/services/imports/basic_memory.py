@@ -7,14 +7,12 @@ A note is a Markdown file with front matter in YAML: `title`, `permalink`, `type
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-import yaml
-
 from keepsaid.services.imports import notes
-from keepsaid.services.imports.drafts import Draft, Finding, dict_in, kind_of_words, name_in, time_in
+from keepsaid.services.imports.drafts import Draft, Finding, kind_of_words, name_in, time_in
 from keepsaid.services.imports.files import ImportFiles, refused
 from keepsaid.text.normal import digest
 from keepsaid.values import frozen
@@ -24,8 +22,10 @@ _RELATION = re.compile(r"[ \t]{0,12}[-*][ \t]+([^\[\]\n]{1,100}?)[ \t]*\[\[([^\[
 _TAG = re.compile(r"(?<!\S)#[^\s#()]{1,100}")
 _CONTEXT = re.compile(r"\(([^()\n]{1,300})\)[ \t]*\Z")
 _LOOKS = re.compile(rb"\A(?:\xef\xbb\xbf)?---\r?\n(?:[^\n]{0,500}\n){0,40}?permalink:[ \t]")
+_FIELD = re.compile(r"([A-Za-z_]{1,40}):[ \t]+(\S.*)")
+_NOT_PLAIN = ("[", "{", "&", "*", "!", "|", ">", "%", "@", "`")
 _HEAD_LINES_MAX = 200
-_HEAD_CHARS_MAX = 20_000
+_LINE_CHARS_MAX = 500
 _BOXES = frozenset({" ", "x", "X", "-"})
 """Marks of a list of tasks, which are not categories."""
 
@@ -39,7 +39,7 @@ class _Note:
     """A note: its file, its front matter, its text without that, and when it was written."""
 
     file: str
-    head: dict[str, Any]
+    head: dict[str, str]
     body: str
     at: int | None
 
@@ -69,12 +69,12 @@ class BasicMemoryReader:
             raise refused(f"{files.path} holds no notes")
         for name in names:
             head, body = _divided(files.text(name))
-            times = (time_in(_iso(head.get(one)), now) for one in ("created", "created_at", "date"))
+            times = (time_in(head.get(one), now) for one in ("created", "created_at", "date"))
             at = next((one for one in times if one is not None), None) or files.changed_at(name)
             yield from _findings(_Note(name, head, body, at))
 
 
-def _divided(text: str) -> tuple[dict[str, Any], str]:
+def _divided(text: str) -> tuple[dict[str, str], str]:
     """The front matter of a note, empty where it has none that can be read, and the rest."""
     lines = text.splitlines(keepends=True)
     if not lines or lines[0].strip() != "---":
@@ -82,22 +82,19 @@ def _divided(text: str) -> tuple[dict[str, Any], str]:
     ends = (n for n, line in enumerate(lines[1:_HEAD_LINES_MAX], start=1) if line.strip() == "---")
     if (end := next(ends, None)) is None:
         return {}, text
-    return _front_matter("".join(lines[1:end])), "".join(lines[end + 1 :])
+    return _front_matter(lines[1:end]), "".join(lines[end + 1 :])
 
 
-def _front_matter(text: str) -> dict[str, Any]:
-    """The fields of a front matter; one with anchors, which can grow beyond measure, is not read."""
-    if len(text) > _HEAD_CHARS_MAX or re.search(r"(?m)[:\-\[,{]\s{0,9}[&*]", text):
-        return {}
-    try:
-        return {str(name): value for name, value in dict_in(yaml.safe_load(text)).items()}
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return {}
+def _front_matter(lines: Sequence[str]) -> dict[str, str]:
+    """The fields of a front matter that are plain words on one line; lists and everything else of YAML is left out."""
+    found = (_FIELD.fullmatch(line.rstrip()) for line in lines if len(line) <= _LINE_CHARS_MAX)
+    fields = {one[1]: one[2] for one in found if one and not one[2].startswith(_NOT_PLAIN)}
+    return {name: _unquoted(value) for name, value in fields.items()}
 
 
-def _iso(value: object) -> object:
-    """A date of YAML as text."""
-    return value if isinstance(value, str | int | float) else str(value) if value is not None else None
+def _unquoted(value: str) -> str:
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if is_quoted else value
 
 
 def _findings(note: _Note) -> Iterator[Finding]:

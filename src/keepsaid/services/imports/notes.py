@@ -15,6 +15,7 @@ _ITEM = re.compile(r"[ \t]{0,12}(?:[-*+]|\d{1,4}[.)])[ \t]+(\S.*)")
 _BOX = re.compile(r"\[[ xX]\][ \t]+")
 _FENCES = ("```", "~~~")
 _OTHERS = (*_FENCES, "|", "<!--", "---", "***", "===")
+_HEADING_CHARS, _REF_CHARS = 200, 160
 _FEW_WORDS = 3
 """A statement of so few words or less is given with its heading: `City: Oslo`."""
 
@@ -40,7 +41,7 @@ def statements(text: str) -> Iterator[NoteStatement]:
         if fence or line.startswith(_FENCES):
             fence = line[:3] if not fence else "" if line.startswith(fence) else fence
         elif title:
-            heading = (title[1] or title[2]).rstrip("# \t")
+            heading = (title[1] or title[2])[:_HEADING_CHARS].rstrip("# \t")
         elif item:
             lines = [_BOX.sub("", item[1], count=1)]
         elif not is_other:
@@ -53,12 +54,16 @@ def facts(ref: str, text: str, file: str, said_at: int | None, kind: Kind | None
     Without a `kind` the heading says it. `said_at` is milliseconds UTC.
     """
     for one in statements(text):
-        words = one.text if len(one.text.split()) > _FEW_WORDS or not one.heading else f"{one.heading}: {one.text}"
+        words = (
+            one.text
+            if len(one.text.split(None, _FEW_WORDS)) > _FEW_WORDS or not one.heading
+            else f"{one.heading}: {one.text}"
+        )
         yield fact(ref, words, file, said_at, (kind or kind_of_words(one.heading), one.heading))
 
 
 def fact(ref: str, text: str, file: str, said_at: int | None, known: tuple[Kind, str] = (Kind.FACT, "")) -> Draft:
     """A statement as a draft, named by its words; `known` is its kind, and the heading over it."""
-    about = {"heading": known[1][:200]} if known[1] else {}
-    name = f"{ref[-160:]}#{digest(ref, text).hex()}"
+    about = {"heading": known[1]} if known[1] else {}
+    name = f"{ref[-_REF_CHARS:]}#{digest(ref[-_REF_CHARS:], text).hex()}"
     return Draft(name, text, file, kind=known[0], said_at=said_at or None, about=about)
