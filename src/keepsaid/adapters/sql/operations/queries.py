@@ -16,6 +16,7 @@ from keepsaid.adapters.sql.operations import (
     recorded_talk,
     reply_parts,
     routing,
+    tallies,
     tasks,
     turn_files,
     turns,
@@ -184,8 +185,8 @@ class SqlLanes(SqlView):
     story = reads(views.story)
     find = reads(views.find)
     overview = reads(views.overview)
-    received = reads(views.received)
-    lost = reads(views.lost)
+    received = reads(tallies.received)
+    lost = reads(tallies.lost)
     episode_work = reads(views.episode_work)
     marks = reads(collection.marks)
     cursors = reads(cursors.of_account)

@@ -249,19 +249,6 @@ def overview(db: SqlSession) -> domain.Overview:
     return replace(overview, paused=modes.paused(db), processes=leases.running_processes(db))
 
 
-_LOOKED_AT_MAX = 10_000
-"""Open batches, and lanes that wait, whose newest message is looked up; others are counted alone."""
-
-
-def received(db: SqlSession) -> dict[str, int]:
-    return dict(every(db, SQL["received"]))
-
-
-def lost(db: SqlSession) -> int:
-    """Messages that were counted as they came and that no lane has, and those that wait without a row of theirs."""
-    return int(scalar(db, SQL["lost"], (_LOOKED_AT_MAX,)) or 0)
-
-
 def _depths(db: SqlSession, unrouted: Mapping[str, int]) -> tuple[domain.ChannelDepth, ...]:
     """What waits by channel, and where."""
     counts: dict[str, dict[str, int]] = defaultdict(dict)
