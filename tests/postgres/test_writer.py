@@ -119,13 +119,13 @@ async def test_what_another_process_stored_is_known(place: PostgresPlace) -> Non
 
 
 async def test_one_that_stops_in_the_midst_of_a_transaction_is_cut_off(place: PostgresPlace) -> None:
-    """It has the writer's place, and the others wait until the server ends its connection."""
+    """It has the writer's place, and the others wait until one of them has its connection ended."""
     async with opened(place) as store:
         frozen = WriterSession(place)
         held = frozen.transaction()
         held.__enter__()
         await StoreDriver(store).receive(said("meanwhile"))
-        with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+        with pytest.raises((psycopg.errors.IdleInTransactionSessionTimeout, psycopg.errors.AdminShutdown)):
             frozen.execute("SELECT 1")
         frozen.connection.close()
     assert messages(place) == ["meanwhile"]

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import adapt, postgres
-from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper, TextLoader
@@ -111,18 +110,6 @@ class SentStatement(NamedTuple):
     values: Sequence[object]
     cursor: psycopg.Cursor[Row]
     is_binary: bool = False
-
-
-class _OneTrip(psycopg.Pipeline):
-    """A pipeline that ends with the request by which the server answers, and sends nothing after that.
-
-    Without this, one more request follows. Nothing answers that, and from then on the server does not count the time
-    for which the connection is idle in its transaction.
-    """
-
-    def _fetch_gen(self, *, flush: bool) -> PQGen[None]:
-        del flush
-        return super()._fetch_gen(flush=False)
 
 
 class FetchedRows:
@@ -247,7 +234,6 @@ class PostgresSession(_BindingSession):
             [one] = statements
             one.cursor.execute(one.text, one.values, binary=one.is_binary)
         elif statements:
-            self.connection._pipeline = _OneTrip(self.connection)  # noqa: SLF001 - psycopg lets nobody choose its kind
             with self.connection.pipeline():
                 for one in statements:
                     one.cursor.execute(one.text, one.values, binary=one.is_binary)
