@@ -44,7 +44,7 @@ EXEMPT: dict[str, str] = {
     "keepsaid.adapters.channels.email.headers.is_one_address": "its caller, which is measured, gives it a parsed mail",
     "keepsaid.adapters.channels.nostr.reactions.reaction_of": "its caller, the tool, gives it one emoji",
     "keepsaid.interfaces.mcp.server.server_of": "it is given the program's own version",
-    "keepsaid.adapters.sql.search.piece_index._made": "its caller gives it a few neighbours; the rest of it is measured",
+    "keepsaid.adapters.sql.search.piece_index._made": "its caller gives it few neighbours; the rest is measured",
     "keepsaid.text.normal._marks_of": "its caller gives it one character",
     "keepsaid.text.styled.utf16_units": "its caller gives it one character",
     "keepsaid.extensions.discovery.scan_source": "it reads the source of an extension, as Python does before it is run",
