@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from keepsaid.app.stores import session_reader
 from keepsaid.domain.message import Trust
 from keepsaid.services.imports.drafts import Draft, Finding, LeftOut, Reader
 from keepsaid.services.imports.files import open_files
@@ -49,7 +50,7 @@ def files_in(path: Path) -> list[str]:
 
 def found(reader: Reader, path: Path) -> list[Finding]:
     """All that a reader finds in a path."""
-    return list(reader.read(open_files(path), NOW))
+    return list(reader.read(open_files(path, session_reader()), NOW))
 
 
 def drafts(findings: Sequence[Finding]) -> list[Draft]:

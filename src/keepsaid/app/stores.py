@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
+from keepsaid.adapters.sqlite.hermes import read_hermes_sessions
 from keepsaid.adapters.sqlite.integrity import Checkup, IntegrityReport, check_integrity, copy, examine, library_version
 from keepsaid.adapters.sqlite.stores import accept_loss
 from keepsaid.adapters.system.files import HistoryFile
@@ -29,6 +30,7 @@ from keepsaid.memory.recall.recollection import NO_EMBEDDER, Recollection
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import MemoryStore
 from keepsaid.services import status
+from keepsaid.services.imports.files import ReadSessions
 from keepsaid.services.memories import SearchService
 from keepsaid.values import frozen
 
@@ -48,6 +50,11 @@ def folders_of(home: Home, config: Config) -> Sequence[Path]:
 def in_use(home: Home, config: Config) -> Sequence[Path]:
     """Files and directories that must stay where they are while a runtime works."""
     return [home.run, *folders_of(home, config), *stores_of(home, config)]
+
+
+def session_reader() -> ReadSessions:
+    """The reader of the sessions in a database of another program."""
+    return read_hermes_sessions
 
 
 PATIENT_MS = 10_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from keepsaid.memory.importing import ImportReport, ImportTarget, ImportTerms, L
 from keepsaid.ports import runtime, store
 from keepsaid.services.bundles import BundleFile
 from keepsaid.services.imports.drafts import ForeignFiles
-from keepsaid.services.imports.files import open_files
+from keepsaid.services.imports.files import ReadSessions, open_files
 from keepsaid.services.imports.formats import KEEPSAID, READERS, format_of
 from keepsaid.values import frozen
 
@@ -30,12 +30,14 @@ class ImportRequest:
     """What is to be imported.
 
     `source` is its format, `trust` how far it is trusted at most, `persons` who is who that another program names.
+    `sessions` reads the sessions in a database of another program.
     """
 
     file: Path
     source: str = KEEPSAID
     trust: message.Trust = message.Trust.OWNER
     persons: Mapping[str, str] = field(default_factory=dict)
+    sessions: ReadSessions | None = None
 
     @classmethod
     def of(cls, file: Path, source: str, trust: str, persons: Mapping[str, str]) -> ImportRequest:
@@ -46,6 +48,10 @@ class ImportRequest:
         source = source or format_of(file)
         usual = message.Trust.OWNER if source == KEEPSAID else message.Trust.KNOWN
         return cls(file, source, message.Trust(trust) if trust else usual, persons)
+
+    def reading(self, sessions: ReadSessions) -> ImportRequest:
+        """The request with a reader of sessions in a database."""
+        return replace(self, sessions=sessions)
 
     @property
     def key(self) -> bytes:
@@ -134,7 +140,7 @@ async def _open_file(asked: ImportRequest, home: LookedAt, now: int) -> tuple[Bu
     """
     given: BundleFile | ForeignFiles
     if (reader := READERS.get(asked.source)) is not None:
-        files, key = await asyncio.to_thread(open_files, asked.file), b""
+        files, key = await asyncio.to_thread(open_files, asked.file, asked.sessions), b""
         given = ForeignFiles(files, reader, asked.persons, now)
     else:
         given, key = await asyncio.to_thread(BundleFile, asked.file), await asyncio.to_thread(lambda: asked.key)

@@ -100,8 +100,9 @@ def import_(
     only if the forgotten.key of that home is beside the file.
     """
     from keepsaid.app.redaction import redactor_of  # noqa: PLC0415 - `--help` needs none of it
+    from keepsaid.app.stores import session_reader  # noqa: PLC0415
 
-    asked, now = _request(file, source, trust, who or []), now_ms()
+    asked, now = _request(file, source, trust, who or []).reading(session_reader()), now_ms()
     redactor = redactor_of(session().config())
 
     def remotely(remote: Remote) -> ImportReport:

@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from keepsaid.app.backups import note_backup
 from keepsaid.app.instance import Instance
+from keepsaid.app.stores import session_reader
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Narrowing, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Lane, Trust, lane_key
@@ -55,7 +56,8 @@ class MemoryFiles:
         if source not in ("", *formats.NAMES) or trust not in ("", *Trust):
             raise InputError(f"source is one of: {', '.join(formats.NAMES)}; trust is one of: {', '.join(Trust)}")
         named = {name: people.person_in(one, self._instance.config) for name, one in (persons or {}).items()}
-        asked = await asyncio.to_thread(importing.ImportRequest.of, Path(file), source, trust, named)
+        plain = await asyncio.to_thread(importing.ImportRequest.of, Path(file), source, trust, named)
+        asked = plain.reading(session_reader())
         memory = importing.LocalMemory(self._instance.memories, self._instance.clock)
         take = importing.preview_import if dry_run else importing.import_memories
         report = await take(asked, memory, self._instance.redactor, self._instance.clock.now_ms())

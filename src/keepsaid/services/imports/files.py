@@ -38,6 +38,11 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 """Errors of a damaged, encrypted or unknown archive, and of a file that cannot be read."""
 
 Opener = Callable[[str], IO[bytes]]
+Sessions = Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]
+"""Sessions of another program, each with its messages."""
+
+ReadSessions = Callable[[Path], Sessions]
+"""Reads the sessions in a database on disk, for reading only. Raises InputError."""
 
 
 def refused(what: str) -> InputError:
@@ -56,12 +61,20 @@ class FileFacts:
 class ImportFiles:
     """The files of one import by their names in it, in order; `links` were not followed.
 
+    `sessions` reads the sessions of a database among them, None where that is not possible.
     Raises InputError where a file cannot be read, or exceeds a limit.
     """
 
-    def __init__(self, path: Path, found: Mapping[str, FileFacts], opener: Opener, links: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        found: Mapping[str, FileFacts],
+        opener: Opener,
+        links: tuple[str, ...] = (),
+    ) -> None:
         self.path = path
         self.links = links
+        self.sessions: ReadSessions | None = None
         self._found = dict(sorted(found.items()))
         self._opener = opener
 
@@ -73,6 +86,12 @@ class ImportFiles:
     def named(self, fits: Callable[[PurePosixPath], bool]) -> list[str]:
         """The names of the files that fit."""
         return [name for name in self._found if fits(PurePosixPath(name))]
+
+    def place_of(self, name: str) -> Path | None:
+        """Where a file is on disk; None for one in an archive."""
+        if zipfile.is_zipfile(self.path):
+            return None
+        return self.path / name if self.path.is_dir() else self.path
 
     def changed_at(self, name: str) -> int:
         """When a file was changed last, in milliseconds UTC."""
@@ -118,8 +137,11 @@ class ImportFiles:
             return file.read(limit)
 
 
-def open_files(path: Path) -> ImportFiles:
-    """The files of a path. Raises InputError for what cannot be read, is empty, or exceeds a limit."""
+def open_files(path: Path, sessions: ReadSessions | None = None) -> ImportFiles:
+    """The files of a path; `sessions` reads the sessions in a database.
+
+    Raises InputError for what cannot be read, is empty, or exceeds a limit.
+    """
     try:
         mode = path.stat().st_mode
         found = _of_folder(path) if stat.S_ISDIR(mode) else _of_file(path, mode)
@@ -127,6 +149,7 @@ def open_files(path: Path) -> ImportFiles:
         raise refused(f"{path} cannot be read ({error.strerror})") from error
     if not found.names:
         raise refused(f"{path} holds no file")
+    found.sessions = sessions
     return found
 
 

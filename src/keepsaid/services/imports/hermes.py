@@ -1,7 +1,8 @@
-"""Reads a home of Hermes Agent: its memory files, and its sessions as `hermes sessions export` writes them.
+"""Reads a home of Hermes Agent: its memory files, and its sessions, from `state.db` or an export.
 
-`memories/MEMORY.md` and `memories/USER.md` hold entries that a line with `§` divides. A session is one line of JSON
-with its `messages`, of which each has a `role`, a `content` and a `timestamp` in seconds.
+`memories/MEMORY.md` and `memories/USER.md` hold entries that a line with `§` divides. `hermes sessions export` writes a
+session as one line of JSON with its `messages`, of which each has a `role`, a `content` and a `timestamp` in seconds;
+the database has the same fields as tables.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _LOCAL = frozenset({"", "cli", "tui", "desktop", "local"})
 """Sources of sessions in which the user of the home speaks; in others it is whom `user_id` names."""
 
 
-_STATE = "it is the database of Hermes: export its sessions (`hermes sessions export FILE`), and import that file"
+_STATE = "it is a database in an archive: unpack the archive, and import the folder"
 
 
 def _is_memory(name: PurePosixPath) -> bool:
@@ -63,13 +64,24 @@ class HermesReader:
         for name in memories:
             for entry in filter(None, map(str.strip, _MARK.split(files.text(name)))):
                 yield notes.fact(name, entry, name, files.changed_at(name))
-        yield from (LeftOut(_STATE) for _ in states)
+        for name in states:
+            yield from _state(files, name, now)
         for name in exports:
             for _, session in objects_in(files, name):
                 if session is None or not isinstance(session.get("messages"), list):
                     yield LeftOut("it is not a session: it has no messages")
                 else:
                     yield from _messages(session, list_in(session["messages"]), name, now)
+
+
+def _state(files: ImportFiles, name: str, now: int) -> Iterator[Finding]:
+    """The messages in a database, if it is on disk."""
+    path = files.place_of(name)
+    if path is None or files.sessions is None:
+        yield LeftOut(_STATE)
+        return
+    for session, messages in files.sessions(path):
+        yield from _messages(session, messages, name, now)
 
 
 def _messages(session: dict[str, Any], messages: list[Any], file: str, now: int) -> Iterator[Finding]:
