@@ -196,6 +196,15 @@ async def test_words_that_cannot_be_stored_or_are_too_long_are_handled(tmp_path:
         assert "\ufffd and \ufffd" in [record["text"] for record in await records_of(store)]
 
 
+async def test_names_that_cannot_be_stored_are_written_out(tmp_path: Path) -> None:
+    odd = "\ud800 \0 \x1b[31m"
+    nodes = [node(odd, None, said(odd, "user", "The boat is red")), node("b", odd, said("b", "assistant", odd))]
+    path = one(tmp_path, chatgpt(f"c {odd}", nodes, "b", title=odd))
+    async with home(tmp_path, "one") as store:
+        assert outcomes(await take_in(store, path, **HOW)) == (2, 0, 0, 0)
+        assert outcomes(await take_in(store, path, **HOW)) == (0, 2, 0, 0)
+
+
 async def test_owner_s_messages_are_recalled_in_direct_chats_and_the_assistant_s_are_not(tmp_path: Path) -> None:
     path = one(tmp_path, BOAT)
     here = Lane("telegram", "bot", "7", "root:7")
