@@ -18,7 +18,7 @@ FOUND = {
     "openclaw": ("ferry to work", 6),
     "hermes": ("rye bread", 4),
     "mem0": ("Rows on Sundays", 1),
-    "letta": ("club in Drammen", 4),
+    "letta": ("club in Drammen", 6),
     "basic-memory": ("filter coffee before noon", 4),
 }
 """Words of each example that a search finds, and how many memories it gives."""

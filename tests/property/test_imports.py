@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,12 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.import_cast import BOAT, NOW, folder
-from tests.unit.test_import_homes import AGENT, CLAUDE, HERMES, NOTE, OPENCLAW
+from tests.unit.test_import_homes import AGENT, CLAUDE, HERMES, NOTE, OPENCLAW, PASSAGES
 
 from keepsaid.errors import InputError
 from keepsaid.services.imports.drafts import ForeignFiles
 from keepsaid.services.imports.files import open_files
 from keepsaid.services.imports.formats import READERS, format_of
+
+Way = tuple[Any, ...]
+"""Names and places that lead to a value inside of a value."""
 
 _MEM0 = {"results": [{"id": "a1", "memory": "Rows on Sundays", "user_id": "ana", "categories": ["hobby"]}]}
 _HERMES_LINES = "".join(json.dumps(one) + "\n" for one in HERMES)
@@ -29,7 +32,7 @@ EXAMPLES: Mapping[str, Mapping[str, object]] = {
     "openclaw": OPENCLAW,
     "hermes": {"memories/USER.md": "Bakes on Sundays\n§\nTea", "sessions.jsonl": _HERMES_LINES},
     "mem0": {"mem0.json": _MEM0},
-    "letta": {"sam.af": AGENT},
+    "letta": {"sam.af": AGENT, "passages.json": PASSAGES},
     "basic-memory": {"coffee.md": NOTE},
 }
 
@@ -56,17 +59,38 @@ def _lines(path: Path, name: str) -> list[Any]:
     return first
 
 
-def _replaced(value: Any, draw: Callable[..., Any]) -> Any:
-    """The value with something in it replaced, left out, or given twice."""
-    if not isinstance(value, dict | list) or not value or draw(st.integers(0, 4)) == 0:
+def _paths(value: Any, path: Way = ()) -> Iterator[Way]:
+    """The way to each value inside of a value, and to itself."""
+    yield path
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in inside:
+        yield from _paths(one, (*path, name))
+
+
+def _mangled(value: Any, draw: Callable[..., Any]) -> Any:
+    """The value with two to five values anywhere in it replaced, or left out, or given twice."""
+    for _ in range(draw(st.integers(2, 5))):
+        path = draw(st.sampled_from(list(_paths(value))))
+        value = _changed(value, path, draw)
+    return value
+
+
+def _changed(value: Any, path: Way, draw: Callable[..., Any]) -> Any:
+    if not path:
         return draw(_JSON)
-    if isinstance(value, list):
-        at = draw(st.integers(0, len(value) - 1))
-        return [*value[:at], _replaced(value[at], draw), *value[at : at + draw(st.integers(0, 1))], *value[at + 1 :]]
-    name = draw(st.sampled_from(sorted(value)))
-    if draw(st.integers(0, 5)) == 0:
-        return {key: one for key, one in value.items() if key != name}
-    return {**value, name: _replaced(value[name], draw)}
+    name, *rest = path
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    if rest:
+        copy[name] = _changed(value[name], tuple(rest), draw)
+        return copy
+    deed = draw(st.sampled_from(["replace", "replace", "leave out", "repeat"]))
+    if deed == "leave out":
+        del copy[name]
+    elif deed == "repeat" and isinstance(copy, list):
+        copy.insert(name, value[name])
+    else:
+        copy[name] = draw(_JSON)
+    return copy
 
 
 def test_every_reader_has_an_example() -> None:
@@ -74,7 +98,7 @@ def test_every_reader_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_mangled_values_never_crash_a_reader(name: str, data: st.DataObject) -> None:
     files = dict(EXAMPLES[name])
@@ -82,9 +106,9 @@ def test_mangled_values_never_crash_a_reader(name: str, data: st.DataObject) -> 
     content = files[chosen]
     if isinstance(content, str) and chosen.endswith(".jsonl"):
         values = [json.loads(line) if line.startswith("{") else line for line in content.splitlines()]
-        files[chosen] = "".join(json.dumps(one) + "\n" for one in _as_list(_replaced(values, data.draw)))
+        files[chosen] = "".join(json.dumps(one) + "\n" for one in _as_list(_mangled(values, data.draw)))
     elif not isinstance(content, str):
-        files[chosen] = _replaced(content, data.draw)
+        files[chosen] = _mangled(content, data.draw)
     _read(files, name)
 
 
@@ -93,7 +117,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_mangled_bytes_never_crash_a_reader(name: str, data: st.DataObject) -> None:
     files = dict(EXAMPLES[name])

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.bundle_cast import home, outcomes, reasons, records_of, take_in
+from tests.unit.bundle_cast import Place, home, outcomes, reasons, records_of, take_in
 from tests.unit.import_cast import BOAT, KNOWN, chatgpt, drafts, files_in, found, left_out, node, said, written, zipped
 
-from keepsaid.domain.message import Trust
+from keepsaid.domain.bundle import BundleEntry, ImportVerdict
+from keepsaid.domain.memory import Listener
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.errors import InputError
 from keepsaid.services.imports.chatgpt import ChatGptReader
 from keepsaid_testkit.contracts.memories import AUDIT
@@ -191,6 +194,62 @@ async def test_words_that_cannot_be_stored_or_are_too_long_are_handled(tmp_path:
             "the key 'import:chatgpt:c/m0' stood in an earlier line",
         ]
         assert "\ufffd and \ufffd" in [record["text"] for record in await records_of(store)]
+
+
+async def test_names_that_cannot_be_stored_are_written_out(tmp_path: Path) -> None:
+    odd = "\ud800 \0 \x1b[31m"
+    nodes = [node(odd, None, said(odd, "user", "The boat is red")), node("b", odd, said("b", "assistant", odd))]
+    path = one(tmp_path, chatgpt(f"c {odd}", nodes, "b", title=odd))
+    async with home(tmp_path, "one") as store:
+        assert outcomes(await take_in(store, path, **HOW)) == (2, 0, 0, 0)
+        assert outcomes(await take_in(store, path, **HOW)) == (0, 2, 0, 0)
+
+
+async def test_owner_s_messages_are_recalled_in_direct_chats_and_the_assistant_s_are_not(tmp_path: Path) -> None:
+    path = one(tmp_path, BOAT)
+    here = Lane("telegram", "bot", "7", "root:7")
+    async with home(tmp_path, "one") as store:
+        await take_in(store, path, **HOW)
+
+        async def texts(listener: Listener) -> list[str]:
+            return sorted(memory.text for memory in await store.find(listener, (), 9))
+
+        owner = await texts(Listener(here, person="owner", direct=True))
+        assert owner == ["My rowing boat is in the shed at the lake.", "Remind me to paint it."]
+        assert await texts(Listener(here, person="owner")) == []
+        assert await texts(Listener(here, person="telegram:bot:42", direct=True)) == []
+        assert len(await texts(AUDIT)) == 3
+
+
+async def test_secrets_are_removed_from_texts_and_titles(tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 4
+    message = said("m", "user", f"My token is {secret} for the boat club")
+    path = one(tmp_path, chatgpt("c", [node("n", None, message)], "n", title=f"About {secret}"))
+    async with home(tmp_path, "one") as store:
+        report = await take_in(store, path, **HOW)
+        assert (outcomes(report), report["secrets"]) == ((1, 0, 0, 0), 1)
+        [record] = await records_of(store)
+        assert secret not in json.dumps(record)
+        assert json.loads(record["metadata"])["chatgpt"]["id"] == "c/m"
+
+
+async def test_import_that_was_broken_off_continues(tmp_path: Path) -> None:
+    nodes = [node(f"n{n}", f"n{n - 1}" if n else None, said(f"m{n}", "user", f"Line {n} of it")) for n in range(60)]
+    path = one(tmp_path, chatgpt("c", nodes, "n59"))
+
+    class Breaking(Place):
+        async def learn(self, records: Sequence[BundleEntry]) -> Sequence[ImportVerdict]:
+            if self.writes:
+                raise InterruptedError
+            self.writes.append(len(records))
+            return await super().learn(records)
+
+    async with home(tmp_path, "one") as store:
+        with pytest.raises(InterruptedError):
+            await take_in(Breaking(store), path, **HOW)
+        assert len(await records_of(store)) == 25
+        assert outcomes(await take_in(store, path, **HOW)) == (35, 25, 0, 0)
+        assert len(await records_of(store)) == 60
 
 
 async def test_the_owner_s_words_are_the_owner_s_only_if_that_is_said(tmp_path: Path) -> None:

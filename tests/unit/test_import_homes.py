@@ -319,14 +319,16 @@ def test_letta_agent_has_blocks_and_messages(tmp_path: Path) -> None:
     ]
 
 
+PASSAGES: list[dict[str, Any]] = [
+    {"id": "passage-1", "text": "The boat club opens in April", "created_at": "2025-11-05 23:04:24.901468+00:00"},
+    {"id": "passage-2", "text": "Old", "is_deleted": True},
+    {"text": "no id"},
+    {"id": "passage-3", "text": "Wants a lighter oar", "tags": ["goals", 5]},
+]
+
+
 def test_letta_passages_are_facts(tmp_path: Path) -> None:
-    passages = [
-        {"id": "passage-1", "text": "The boat club opens in April", "created_at": "2025-11-05 23:04:24.901468+00:00"},
-        {"id": "passage-2", "text": "Old", "is_deleted": True},
-        {"text": "no id"},
-        {"id": "passage-3", "text": "Wants a lighter oar", "tags": ["goals", 5]},
-    ]
-    findings = found(LettaReader(), written(tmp_path / "passages.json", passages))
+    findings = found(LettaReader(), written(tmp_path / "passages.json", PASSAGES))
     first, second = drafts(findings)
     assert (first.ref, first.said_at) == ("passage/passage-1", at("2025-11-05T23:04:24.901"))
     assert (second.kind, second.about) == (Kind.GOAL, {"tags": ["goals"]})

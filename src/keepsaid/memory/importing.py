@@ -7,6 +7,7 @@ changes nothing, and going on after a crash is doing it again.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,9 @@ SHOWN_MAX = REASONS_MAX = 1_000
 
 TYPES: Mapping[type, str] = {BundleEntry: "memories", Edge: "associations", Person: "people", Tombstone: "tombstones"}
 """What each type of record is called."""
+
+_MASKED = ("text", "value", "metadata")
+"""Fields of a memory in which secrets are masked."""
 
 Write = Callable[[Sequence[Record]], Awaitable[Sequence[ImportVerdict]]]
 
@@ -213,14 +217,14 @@ class MemoryImport:
         """The records as whoever imports them may tell them, without secrets."""
         fit = [bundle.allowed(one, self._terms.ceiling) if isinstance(one, BundleEntry) else one for one in records]
         entries = [one for one in fit if isinstance(one, BundleEntry)]
-        texts = [part for one in entries for part in (one.memory.new.text, one.memory.new.value)]
+        texts = [getattr(one.memory.new, name) for one in entries for name in _MASKED]
         plain = iter(await masked_texts(self._redactor, texts))
         for n, one in enumerate(fit):
             if isinstance(one, BundleEntry):
-                text, value = next(plain), next(plain)
+                text, value, metadata = next(plain), next(plain), next(plain)
                 new = one.memory.new
-                if text.marks or value.marks:
-                    new = replace(new, text=text.text, value=value.text)
+                if text.marks or value.marks or metadata.marks:
+                    new = replace(new, text=text.text, value=value.text, metadata=_whole(metadata.text))
                     fit[n] = replace(one, memory=replace(one.memory, new=new))
                     if report is not None:
                         report.secrets += 1
@@ -264,6 +268,14 @@ class MemoryImport:
         )
         async for some in _apart(bundle.in_batches(links, bundle.weight_of)):
             await home.take(some, ())
+
+
+def _whole(metadata: str) -> str:
+    """Metadata without its secrets; nothing of it if it is not an object of JSON any more."""
+    try:
+        return metadata if isinstance(json.loads(metadata), dict) else "{}"
+    except ValueError:
+        return "{}"
 
 
 async def _apart(batches: Iterator[Sequence[T]]) -> AsyncIterator[Sequence[T]]:

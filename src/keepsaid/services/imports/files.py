@@ -34,6 +34,9 @@ RATIO_MAX = 250
 SMALL_BYTES = 64_000_000
 HEAD_BYTES = 256_000
 DEPTH_MAX = 32
+_NOT_SEARCHED = frozenset({".git", "node_modules", "__pycache__", ".venv"})
+"""Folders of code, in which no program keeps what it remembers."""
+
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 """Errors of a damaged, encrypted or unknown archive, and of a file that cannot be read."""
 
@@ -204,7 +207,9 @@ def _of_folder(path: Path) -> ImportFiles:
                 name = f"{prefix}{entry.name}"
                 if entry.is_symlink():
                     links.append(name)
-                elif entry.is_dir(follow_symlinks=False) and depth < DEPTH_MAX:
+                elif entry.is_dir(follow_symlinks=False):
+                    if depth >= DEPTH_MAX or entry.name in _NOT_SEARCHED:
+                        continue
                     folders.append((Path(entry.path), f"{name}/", depth + 1))
                 elif entry.is_file(follow_symlinks=False):
                     found[name] = _facts(entry.stat(follow_symlinks=False))

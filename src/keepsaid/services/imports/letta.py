@@ -28,6 +28,9 @@ from keepsaid.services.imports.files import ImportFiles, refused
 
 _PASSAGES = re.compile(rb'"(?:archive_id|organization_id)"\s{0,9}:|"id"\s{0,9}:\s{0,9}"passage-')
 _AGENTS = re.compile(rb'"(?:agents|core_memory|in_context_message_ids|in_context_message_indices)"\s{0,9}:\s{0,9}\[')
+_LOOKED_AT_MAX = 20
+"""Files that are looked at to recognise the format."""
+
 _PERSONA = "persona"
 _EVENTS = frozenset({"heartbeat", "login", "system_alert", "reminder"})
 """What the program itself sends to the agent as if it were a message of the user."""
@@ -40,7 +43,7 @@ class LettaReader:
 
     def recognises(self, files: ImportFiles) -> bool:
         """Whether a JSON file has the fields of agents or of passages."""
-        names = _documents(files)
+        names = _documents(files)[:_LOOKED_AT_MAX]
         return any(_PASSAGES.search(head) or _AGENTS.search(head) for head in map(files.head, names))
 
     def read(self, files: ImportFiles, now: int) -> Iterator[Finding]:
