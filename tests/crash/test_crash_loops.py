@@ -48,7 +48,8 @@ SELECT lane.conversation, message.text, batch.state,
   (SELECT count(*) FROM reply WHERE reply.batch_id = batch.id),
   (SELECT count(*) FROM transcript WHERE role = 'user' AND ref = 'message:' || message.id)
 FROM message JOIN lane ON lane.id = message.lane_id
-LEFT JOIN batch ON batch.lane_id = message.lane_id AND number BETWEEN first AND last ORDER BY message.id
+LEFT JOIN batch ON batch.lane_id = message.lane_id AND number BETWEEN first AND last
+WHERE event NOT IN ('recorded', 'answered') ORDER BY message.id
 """
 _STATES = "SELECT state, count(*) FROM batch GROUP BY state"
 _CHARGED = "SELECT id FROM batch WHERE attempts > 0 OR charges > 0"
