@@ -73,7 +73,7 @@ def honest(forks: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Sandbox(folder, replace(CAST, seed=3), forks) as stage:
         load, server = stage.load(), stage.fork()
         stage.until(lambda: stage.acknowledged.count() >= _ACKNOWLEDGED, server, _WITHIN_S, "messages were taken")
-        stage.until(lambda: stage.number("verdicts") == 3, server, _WITHIN_S, "verdicts of every kind")
+        stage.until(lambda: stage.number("verdicts") == 4, server, _WITHIN_S, "verdicts of every kind")
         stage.until(lambda: numbers(stage.home, "dead") not in (None, [[]]), server, _WITHIN_S, "a batch is refused")
         stage.until(lambda: bool(stage.number("summarised")), server, _WITHIN_S, "a lane is summarised")
         stage.until(lambda: bool(stage.number("filled")), server, _WITHIN_S, "a question is answered")

@@ -29,7 +29,8 @@ SELECT message.id, lane.conversation, message.text, batch.state, batch.attempts,
   (SELECT count(*) FROM reply WHERE reply.batch_id = batch.id AND NOT notice),
   (SELECT count(*) FROM transcript WHERE role = 'user' AND ref = 'message:' || message.id)
 FROM message JOIN lane ON lane.id = message.lane_id
-LEFT JOIN batch ON batch.lane_id = message.lane_id AND number BETWEEN first AND last ORDER BY message.id
+LEFT JOIN batch ON batch.lane_id = message.lane_id AND number BETWEEN first AND last
+WHERE event NOT IN ('recorded', 'answered') ORDER BY message.id
 """
 _DEAD = "SELECT id, attempts, error, fence, ended_at FROM batch WHERE state = 'dead'"
 _BESIDE = "SELECT count(*) > 0 FROM batch WHERE state = 'done' AND crashes > 0"
