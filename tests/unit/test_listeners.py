@@ -29,6 +29,7 @@ DEAF = {
     "share": "writes, and returns scopes, never words",
     "keep_vectors": "writes",
     "close": "ends",
+    "measure": "measures commits",
     **dict.fromkeys(("add_tombstones", "empty_log", "erase", "hide"), "forgets"),
     **dict.fromkeys(
         ("count", "holding", "lineage", "named", "revived", "said_elsewhere", "tombstones"),
