@@ -92,12 +92,12 @@ class Gate:
             hint = "behind a proxy set server.token and send Authorization: Bearer TOKEN"
             raise responses.ForeignCaller(what, hint=hint)
 
-    def operator(self, request: Request) -> None:
-        """Let the owner's own commands pass; raises Unauthorised or Refused."""
+    def operator(self, request: Request, needed: str = "the operator's token") -> None:
+        """Let the owner's own commands pass; raises Unauthorised, which says what is `needed`, or Refused."""
         request.state.owner = self.is_operator(request)
         self._same_place(request, known=request.state.owner)
         if not request.state.owner:
-            raise responses.unauthorised(request, "the operator's token")
+            raise responses.unauthorised(request, needed)
 
     def caller(self, request: Request, scopes: Sequence[Scope] = ()) -> Principal:
         """Who calls a route of the owner that is open to keys with one of these scopes; without any, to none.
@@ -106,7 +106,8 @@ class Gate:
         """
         who = self.key_of(request)
         if who is None:
-            self.operator(request)
+            key = f"a key with the scope {' or '.join(scopes)}, or " if scopes else ""
+            self.operator(request, f"{key}the operator's token")
             return operator(LIBRARY)
         request.state.owner = False
         self._same_place(request, known=True)
