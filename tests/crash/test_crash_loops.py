@@ -188,20 +188,20 @@ def test_no_innocent_message_dies_in_a_real_crash_loop(frail: Nursery, tmp_path:
 
 
 def _poisoned(play: Play, killing: Killing, strikes: str = "kill") -> int:
-    """How often the process died at most: on a busy machine a life that is killed may come to a trial, too."""
     play.plan = replace(play.plan, strikes=strikes)
     play.messages.append((_VICTIM, _POISONED))
     play.messages += [(room, f"{room} begins.") for room in _ROOMS]
     play.kill(killing)
     play.messages.append((_VICTIM, "And then?"))
-    return killing.lives + play.drain()
+    return play.drain()
 
 
 def test_a_poison_dies_in_a_real_crash_loop_and_nobody_else_pays(frail: Nursery, tmp_path: Path) -> None:
-    play = Play(frail, tmp_path, scale=0.04)
-    deaths = _poisoned(play, Killing(5, 4))
+    play, killing = Play(frail, tmp_path, scale=0.04), Killing(5, 4)
+    deaths = _poisoned(play, killing)
     _, trial_deaths = _one_dead(play)
-    assert 3 <= trial_deaths <= deaths
+    # on a busy machine a life that is killed may come to a trial, too
+    assert 3 <= trial_deaths <= play.asked_count(_TRIALS) <= killing.lives + deaths
     _all_answered(play)
 
 

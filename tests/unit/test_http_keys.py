@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 import pytest_asyncio
 from tests.unit.http_cast import Site, refused, site
+
+from keepsaid.config import load
+from keepsaid.errors import ConfigError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -137,3 +141,23 @@ async def test_the_operator_calls_as_an_agent_of_the_owner_in_an_account_of_its_
         refused(await asked(account), 400)
     found = await one.client.post("/v1/agent/recall", json={"query": "harbour master"}, headers=bearing("ann"))
     assert found.json()["hits"] == []
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "a token that could be guessed": {"ann": {"token": "short"}},
+    "a token of two keys": {"ann": {"token": "a" * 40}, "bob": {"token": "a" * 40}},
+    "the account of programs without a key": {"default": {"token": "a" * 40}},
+    "the account of a client without a key": {"mcp": {"token": "a" * 40}},
+    "the sender of what the program says": {"ann": {"token": "a" * 40, "sender": "system"}},
+    "its name as a key": {"system": {"token": "a" * 40}},
+    "a channel that every client reads": {"ann": {"token": "a" * 40, "channel": "http"}},
+    "a channel that is not there": {"ann": {"token": "a" * 40, "channel": "pigeon"}},
+    "a scope that is none": {"ann": {"token": "a" * 40, "scopes": ["everything"]}},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+async def test_settings_of_keys_that_would_let_in_too_many_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load(tmp_path / "config.yaml", {"keys": WRONG[name]})
+    assert "a" * 40 not in str(refusal.value)

@@ -8,14 +8,14 @@ from typing import Annotated
 from pydantic import SecretStr, StringConstraints, field_validator
 
 from keepsaid.config.section import ConfigSection
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import SYSTEM, Trust
 from keepsaid.domain.principal import Principal, Scope
 
 KeyName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 """The name of a key: it is the account of the conversations that the key opens."""
 
 _CHARS_MIN = 32
-_RESERVED = "default"
+_RESERVED = frozenset({"default", "mcp", SYSTEM})
 
 
 class KeyConfig(ConfigSection):
@@ -45,6 +45,14 @@ class KeyConfig(ConfigSection):
             raise ValueError(f"it needs at least {_CHARS_MIN} ASCII characters, without spaces")
         return token
 
+    @field_validator("sender")
+    @classmethod
+    def validate_sender(cls, sender: str) -> str:
+        """Refuse the name by which the program calls itself."""
+        if sender == SYSTEM:
+            raise ValueError(f"nobody may be called {SYSTEM!r}: so the program calls itself")
+        return sender
+
     def principal(self, name: str) -> Principal:
         """Who calls with this key."""
         trust = Trust.OWNER if self.owner else Trust.KNOWN
@@ -52,15 +60,15 @@ class KeyConfig(ConfigSection):
 
 
 def check_keys(keys: dict[str, KeyConfig], channels: Collection[str], closed: Collection[str]) -> dict[str, KeyConfig]:
-    """Refuse two keys with one token, a key called `default`, and one of a channel that is not there or is `closed`.
+    """Refuse two keys with one token, a key of a reserved name, and one of a channel that is not there or is `closed`.
 
     What comes by http every client may read, and on other built-in channels a provider says who speaks.
     """
     tokens = [one.token.get_secret_value() for one in keys.values()]
     if len(set(tokens)) < len(tokens):
         raise ValueError("two keys have the same token: who calls would be unclear")
-    if _RESERVED in keys:
-        raise ValueError(f"no key may be called {_RESERVED}: that is the account of programs without one")
+    if taken := sorted(_RESERVED & keys.keys()):
+        raise ValueError(f"no key may be called {taken[0]}: the program uses that name itself")
     for name, one in keys.items():
         if one.channel in closed or (channels and one.channel not in channels):
             raise ValueError(f"keys.{name}.channel: it is library, or a channel of your own, not {one.channel!r}")

@@ -67,7 +67,7 @@ class Principal:
         return person_of(self.origin(""))
 
     def listener(self, conversation: str = "") -> Listener:
-        """Whose eyes it reads with, in the recorded talk of a conversation, or in none.
+        """The listener of its reads, in the recorded talk of a conversation, or in no conversation.
 
         It asks for what it reads, so that all lanes of its conversations are open to it.
         """

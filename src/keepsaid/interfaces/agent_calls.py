@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from keepsaid.domain.principal import Principal
 from keepsaid.interfaces import agent_shapes as shapes
+from keepsaid.interfaces.fields import names_field, number_field, text_field
 from keepsaid.interfaces.shapes import Shape, forgetting_shape, recalled_shape, turn_shape
 from keepsaid.ports.runtime import Clock
 from keepsaid.services.assistant import TRANSCRIPT_MAX, Assistant
@@ -29,45 +30,45 @@ class CallSite:
 
 async def context(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """What a model should be shown of memory before it answers `text` in `conversation`, in `tokens` at most."""
-    conversation, text = (shapes.text_field(fields, name) for name in ("conversation", "text"))
-    tokens = shapes.number_field(fields, "tokens", _TOKENS)
+    conversation, text = (text_field(fields, name) for name in ("conversation", "text"))
+    tokens = number_field(fields, "tokens", _TOKENS)
     return shapes.context_shape(await site.assistant.context(who, conversation, text, tokens))
 
 
 async def recall(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """The best memories for `query`, best first, `limit` at most; filters narrow them."""
-    query, limit = shapes.text_field(fields, "query"), shapes.number_field(fields, "limit", _LIMIT)
-    narrowing = filters_of({name: shapes.text_field(fields, name, "") for name in _FILTERS})
+    query, limit = text_field(fields, "query"), number_field(fields, "limit", _LIMIT)
+    narrowing = filters_of({name: text_field(fields, name, "") for name in _FILTERS})
     asked = SearchRequest(query, max(1, min(limit, _LIMIT_MAX)), narrowing)
-    found = await site.assistant.recall(who, asked, shapes.text_field(fields, "conversation", ""))
+    found = await site.assistant.recall(who, asked, text_field(fields, "conversation", ""))
     return recalled_shape(found, site.clock.now_ms())
 
 
 async def get(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """The memories `ids`, whole, each with its history and sources."""
-    names, conversation = shapes.names_field(fields, "ids"), shapes.text_field(fields, "conversation", "")
+    names, conversation = names_field(fields, "ids"), text_field(fields, "conversation", "")
     found = await site.assistant.get(who, names, conversation)
     return {"memories": [shapes.story_shape(one, site.clock.now_ms()) for one in found]}
 
 
 async def save(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """Remember `text` as the caller's word; `key` names it for who says it again."""
-    text, kind = shapes.text_field(fields, "text"), shapes.text_field(fields, "kind", "fact")
-    key, conversation = (shapes.text_field(fields, name, "") for name in ("key", "conversation"))
+    text, kind = text_field(fields, "text"), text_field(fields, "kind", "fact")
+    key, conversation = (text_field(fields, name, "") for name in ("key", "conversation"))
     return shapes.saved_shape(await site.assistant.save(who, text, kind, key=key, conversation=conversation))
 
 
 async def correct(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """Put the memory `id` right: from now on it says `text`, and `value` is what its slot is."""
-    name, text = (shapes.text_field(fields, field) for field in ("id", "text"))
-    value, conversation = (shapes.text_field(fields, field, "") for field in ("value", "conversation"))
+    name, text = (text_field(fields, field) for field in ("id", "text"))
+    value, conversation = (text_field(fields, field, "") for field in ("value", "conversation"))
     return shapes.corrected_shape(name, await site.assistant.correct(who, name, text, value, conversation))
 
 
 async def forget(site: CallSite, who: Principal, fields: Fields) -> Shape:
-    """Count what forgetting `ids` would take; with the word that this gives as `confirm`, forget it."""
-    names, confirm = shapes.names_field(fields, "ids"), shapes.text_field(fields, "confirm", "")
-    conversation = shapes.text_field(fields, "conversation", "")
+    """Count what forgetting `ids` would take; with the token that this gives as `confirm`, forget it."""
+    names, confirm = names_field(fields, "ids"), text_field(fields, "confirm", "")
+    conversation = text_field(fields, "conversation", "")
     if not confirm:
         counted = await site.assistant.count(who, names, conversation)
         return shapes.counted_shape(counted, site.clock.now_ms())
@@ -78,20 +79,20 @@ async def forget(site: CallSite, who: Principal, fields: Fields) -> Shape:
 
 async def record(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """Keep what was said and answered in `conversation`, in order: `messages` with `role` and `text`."""
-    conversation, talk = shapes.text_field(fields, "conversation"), shapes.talk_of(fields.get("messages"))
+    conversation, talk = text_field(fields, "conversation"), shapes.talk_of(fields.get("messages"))
     return shapes.receipts_shape(await site.assistant.record(who, conversation, talk))
 
 
 async def transcript(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """What was said in `conversation` after the position `after`, oldest first, `limit` messages at most."""
-    conversation, after = shapes.text_field(fields, "conversation"), shapes.number_field(fields, "after", 0)
-    limit = shapes.number_field(fields, "limit", TRANSCRIPT_MAX)
+    conversation, after = text_field(fields, "conversation"), number_field(fields, "after", 0)
+    limit = number_field(fields, "limit", TRANSCRIPT_MAX)
     return shapes.transcript_shape(await site.assistant.transcript(who, conversation, after=after, limit=limit))
 
 
 async def explain(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """Why the turn `id` answered as it did: what it was shown of memory, and what not."""
-    return {"turn": turn_shape(await site.assistant.explain(who, shapes.text_field(fields, "id")))}
+    return {"turn": turn_shape(await site.assistant.explain(who, text_field(fields, "id")))}
 
 
 Call = Callable[[CallSite, Principal, Fields], Awaitable[Shape]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from keepsaid.domain.commits import IntakeResult, Received
 from keepsaid.domain.context import TranscriptSpan
@@ -94,7 +94,7 @@ def _candidate(one: Candidate) -> Shape:
 
 
 def counted_shape(counted: ForgetCount, at: int) -> Shape:
-    """What would be forgotten, with the word that confirms it."""
+    """What would be forgotten, with the token that confirms it."""
     memories = [memory_shape(one, at) for one in counted.preview.memories]
     shown = [{name: one[name] for name in ("id", "kind", "state", "text")} for one in memories]
     return {"counts": dict(counted.preview.counts), "memories": shown, "confirm": counted.confirm}
@@ -107,29 +107,3 @@ def transcript_shape(span: TranscriptSpan) -> Shape:
         for position, one in zip(span.positions, span.records, strict=True)
     ]
     return {"messages": said, "after": span.positions[-1] if span.positions else None}
-
-
-def text_field(fields: Mapping[str, object], name: str, default: str | None = None) -> str:
-    """A field that is text; without a default it is needed. Raises InputError."""
-    value = fields.get(name)
-    value = default if value is None else value
-    if not isinstance(value, str):
-        what = f"the field {name!r} is missing" if value is None else f"{name} must be text, not {kind_of(value)}"
-        raise InputError(what)
-    return value
-
-
-def names_field(fields: Mapping[str, object], name: str) -> list[str]:
-    """A field that is a list of texts. Raises InputError."""
-    given = fields.get(name)
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise InputError(f"{name} must be a list of texts")
-    return list(given)
-
-
-def number_field(fields: Mapping[str, object], name: str, default: int) -> int:
-    """A field that is a whole number. Raises InputError."""
-    value = fields.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{name} must be a whole number, not {kind_of(value)}")
-    return value

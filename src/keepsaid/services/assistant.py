@@ -50,7 +50,7 @@ class Talk(NamedTuple):
 
 @frozen
 class ForgetCount:
-    """What would be forgotten, and the word that confirms it: it holds for this and nothing else."""
+    """What would be forgotten, and the token that confirms just this."""
 
     preview: ForgetPreview
     confirm: str
@@ -136,7 +136,7 @@ class Assistant:
         return await self._changes.edit(found.id, text, value, _author(who, conversation))
 
     async def count(self, who: Principal, names: Sequence[str], conversation: str = "") -> ForgetCount:
-        """What forgetting memories would take, and the word that confirms it. Raises InputError and NotAllowed."""
+        """What forgetting memories would take, and the token that confirms it. Raises InputError and NotAllowed."""
         _allow(who, Scope.WRITE)
         _bound(names, IDS_MAX, "memories")
         for name in names:
@@ -149,10 +149,11 @@ class Assistant:
         return ForgetCount(replace(preview, memories=named), _confirmation(who, names, preview))
 
     async def forget(self, who: Principal, names: Sequence[str], confirm: str, conversation: str = "") -> ForgetReceipt:
-        """Forget memories, by the word that `count` gave for just these. Raises InputError with nothing forgotten."""
+        """Forget memories, with the token that `count` gave for them. Raises InputError with nothing forgotten."""
         counted = await self.count(who, names, conversation)
         if confirm != counted.confirm:
-            raise InputError("the word that confirms it is another: count first what would be forgotten", safe=_SAFE)
+            what = "the confirmation token is not that of these memories: count first what would be forgotten"
+            raise InputError(what, safe=_SAFE)
         return await self._forgetting.forget(ForgetRequest(tuple(names)), who.person)
 
     async def record(self, who: Principal, conversation: str, said: Sequence[Talk]) -> Sequence[Received]:

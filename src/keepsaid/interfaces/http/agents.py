@@ -43,6 +43,8 @@ async def read_transcript(instance: Instance, call: OwnerCall) -> Shape:
 
 async def save(instance: Instance, call: OwnerCall) -> Response:
     """Remember a text as the caller's word: 201, or 200 if it was there before."""
+    if not isinstance(call.fields.get("text"), str):
+        raise BadRequest("a memory needs a text")
     key = call.request.headers.get("idempotency-key")
     fields = call.fields if key is None else {"key": key, **call.fields}
     shape = await agent_calls.save(call_site_of(instance), call.who, fields)
@@ -50,7 +52,7 @@ async def save(instance: Instance, call: OwnerCall) -> Response:
 
 
 async def forget(instance: Instance, call: OwnerCall) -> Shape:
-    """Count what would be forgotten; with the word that confirms it, forget it."""
+    """Count what would be forgotten; with the token that confirms it, forget it."""
     return await agent_calls.forget(call_site_of(instance), call.who, call.fields)
 
 

@@ -20,6 +20,7 @@ from keepsaid.domain import commits, ids, quotation, views
 from keepsaid.domain.message import Content, IgnoredUpdate, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.principal import Principal
 from keepsaid.errors import InputError, UnknownChannel
+from keepsaid.interfaces.fields import text_field
 from keepsaid.interfaces.http.bodies import body_of, fields_in, run_on_reader
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import (
@@ -34,7 +35,7 @@ from keepsaid.interfaces.http.responses import (
 from keepsaid.interfaces.http.sent_files import FILES, SentFiles, read_files
 from keepsaid.interfaces.shapes import Shape, batch_shape, fields_of, next_try, receipt_shape, story_shape
 from keepsaid.services.inbox import SETTLED, AnswerProgress
-from keepsaid.text.normal import cut, kind_of
+from keepsaid.text.normal import cut
 from keepsaid.values import frozen
 
 _TEXTS = ("text", "channel", "account", "sender", "conversation", "name")
@@ -57,38 +58,28 @@ def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: s
             name = cut(field, _QUOTED_MAX)
             near = get_close_matches(name, _KNOWN, 1)
             raise BadRequest(f"unknown field {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-    text = _text(fields, "text", None)
-    channel = _text(fields, "channel", "http")
+    text = text_field(fields, "text", None)
+    channel = text_field(fields, "channel", "http")
     settings = config.channels.get(channel)
     if settings is None or not settings.enabled:
         known = ", ".join(sorted(name for name, one in config.channels.items() if one.enabled))
         raise UnknownChannel(f"there is no channel {cut(channel, _QUOTED_MAX)!r}; known: {known}")
     if key is not None and not 0 < len(key) <= _KEY_CHARS_MAX:
         raise InputError(f"the Idempotency-Key needs 1 to {_KEY_CHARS_MAX} characters")
-    said_by = _text(fields, "sender", None)
-    place = _text(fields, "account", "default"), _text(fields, "conversation", None)
-    called, direct = _text(fields, "name", ""), False if fields.get("direct") is None else fields["direct"]
+    said_by = text_field(fields, "sender", None)
+    place = text_field(fields, "account", "default"), text_field(fields, "conversation", None)
+    called, direct = text_field(fields, "name", ""), False if fields.get("direct") is None else fields["direct"]
     if not isinstance(direct, bool):
         raise InputError("the field 'direct' must be true or false")
     origin = Origin(channel, *place, said_by, called, direct)
     origin = replace(origin, trust=config.trust_of(origin))
-    optional = (None if fields.get(name) is None else _text(fields, name, None) for name in _OPTIONAL)
+    optional = (None if fields.get(name) is None else text_field(fields, name, None) for name in _OPTIONAL)
     provider_id, reply_to, topic, reply_url, title, _ = optional
     if reply_url is not None:
         _check_url(reply_url, channel, settings.reply_hosts)
     marks = ProviderMarks(key, provider_id, reply_to)
     content = Content(body, text)
     return Inbound(origin, content, marks, settings.priority, topic, reply_url, conversation_name=title or "")
-
-
-def _text(fields: Mapping[str, object], name: str, default: str | None) -> str:
-    value = fields.get(name)
-    value = default if value is None else value
-    if value is None:
-        raise InputError(f"the field {name!r} is missing")
-    if not isinstance(value, str):
-        raise InputError(f"the field {name!r} must be text, not {kind_of(value)}")
-    return value
 
 
 def _check_url(url: str, channel: str, hosts: tuple[str, ...]) -> None:

@@ -189,7 +189,7 @@ CORE = (
     ),
     McpTool(
         "memory_forget",
-        "Forget memories. The first call only counts what would go, and gives a word for `confirm`.",
+        "Forget memories. The first call only counts what would go, and gives a token for `confirm`.",
         _object(["ids"], ids=_IDS, confirm={**_TEXT, "description": "from the first call"}),
         _returns(counts="object"),
         _forget,

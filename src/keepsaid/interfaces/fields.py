@@ -1,0 +1,35 @@
+"""Fields of a JSON object that somebody sent: read with their types, and refused by name (short: three readers)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keepsaid.errors import InputError
+from keepsaid.text.normal import kind_of
+
+
+def text_field(fields: Mapping[str, object], name: str, default: str | None = None) -> str:
+    """A field that is text; without a default it is needed. Raises InputError."""
+    value = fields.get(name)
+    value = default if value is None else value
+    if value is None:
+        raise InputError(f"the field {name!r} is missing")
+    if not isinstance(value, str):
+        raise InputError(f"the field {name!r} must be text, not {kind_of(value)}")
+    return value
+
+
+def names_field(fields: Mapping[str, object], name: str) -> list[str]:
+    """A field that is a list of texts. Raises InputError."""
+    given = fields.get(name)
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise InputError(f"{name} must be a list of texts")
+    return list(given)
+
+
+def number_field(fields: Mapping[str, object], name: str, default: int) -> int:
+    """A field that is a whole number. Raises InputError."""
+    value = fields.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{name} must be a whole number, not {kind_of(value)}")
+    return value
