@@ -33,6 +33,7 @@ from keepsaid.ports.runtime import Clock, Hint, Ids, Redactor, StopToken
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.services.assistant import Assistant
 from keepsaid.services.batches import BatchService
+from keepsaid.services.chats import ChatService
 from keepsaid.services.context import ContextService
 from keepsaid.services.conversations import ConversationService
 from keepsaid.services.entities import EntityService
@@ -73,6 +74,7 @@ class Services:
     status: StatusService
     batches: BatchService
     assistant: Assistant
+    chats: ChatService
 
 
 class ServedParts(Protocol):
@@ -140,6 +142,7 @@ def services_of(here: ServedParts) -> Services:
         StatusService(operations, memories, clock, config.buffer, look),
         BatchService(operations, here.flow, here.leases, here.attempt, clock),
         Assistant((operations, memories), search, (changes, forgetting), context, (here.record, remember)),
+        ChatService(operations, clock),
     )
 
 

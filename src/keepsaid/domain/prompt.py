@@ -163,7 +163,7 @@ def in_one_line(shares: tuple[LayerShare, ...], window: int = 0, factor: float =
     return f"{told}   about {total:,} tokens{whole}"
 
 
-STANDING = ("tools", "policy", "identity", "personality", "skills", "workers", "conversation", "bulletin")
+STANDING = ("tools", "policy", "identity", "personality", "skills", "workers", "conversation", "bulletin", "client")
 """Layers of the system text, in order, below the tools on offer."""
 
 _LASTING = (*STANDING, "summary", "session_summary", "recent")

@@ -69,7 +69,7 @@ class StaticContext:
     """What changes seldom: files, settings and what is known of people; it stands above the lane's records.
 
     `session_summary` covers the other lanes of the conversation. It and the `bulletin` state their trust (`Trusted`);
-    without, they count as outside text.
+    without, they count as outside text. `client` is what the program asks for that the person writes with.
     """
 
     identity: str = ""
@@ -78,6 +78,7 @@ class StaticContext:
     capabilities: tuple[str, ...] = ()
     bulletin: str = ""
     session_summary: str = ""
+    client: str = ""
 
 
 @frozen

@@ -12,7 +12,7 @@ from functools import partial
 from keepsaid.domain import batch, commits, message, process
 from keepsaid.domain.attachment import attachments_of
 from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Origin, ProviderMarks
-from keepsaid.domain.recorded_talk import RecordTalk
+from keepsaid.domain.recorded_talk import AT_ONCE, RecordTalk
 from keepsaid.errors import DiskReserve, InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.ports import runtime, store_views
 from keepsaid.text.normal import normalise
@@ -138,6 +138,8 @@ def _normalised(inbound: Inbound) -> Inbound:
         more_ms=inbound.more_ms,
         by_bot=inbound.by_bot,
         files=inbound.files,
+        branches_after=inbound.branches_after,
+        whole=inbound.whole,
     )
 
 
@@ -206,7 +208,8 @@ class MessageIntake:
         whole = _whole(inbound)
         if not _is_fit(whole) or len(whole) > self.limits.name_chars_max:  # else nothing in it is too long
             inbound = await self._storable(inbound, whole)
-        window = self._checked(inbound).held_open(inbound.more_ms)
+        usual = self._checked(inbound)
+        window = AT_ONCE if inbound.whole else usual.held_open(inbound.more_ms)
         if self.reserve is not None:
             self.reserve.check()
         same_body_ms = self.limits.same_body_ms.get(inbound.origin.channel, 0)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from keepsaid.domain import batch, commits, event, personality, receipt, relay, reply, retention, route, session, slot
+from keepsaid.domain.client_history import ChainedMessage
 from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, Summary, TranscriptSpan
 from keepsaid.domain.files import PlacedFile, StoredFile
 from keepsaid.domain.message import Lane
@@ -30,6 +31,22 @@ class Operations(Protocol):
         Raises StoreFull, StoreBroken or another StoreError with nothing of the commit kept, and
         IllegalMove when the commit asks for a move its table does not list.
         """
+
+
+class BranchView(Protocol):
+    """Finds the messages of clients that keep the history of a conversation themselves.
+
+    A place is a channel, an account and a conversation; "" for any conversation of the account.
+    """
+
+    async def chained(self, place: tuple[str, str, str], places: Sequence[str]) -> Sequence[ChainedMessage]:
+        """The messages with these hashes of their places in histories, newest first."""
+
+    async def newest(self, place: tuple[str, str, str]) -> ChainedMessage | None:
+        """The last message of a conversation, without recorded talk; None before the first."""
+
+    async def chained_one(self, message_id: int, channel: str, account: str) -> ChainedMessage | None:
+        """One message of an account; None for any other."""
 
 
 class BufferView(Protocol):

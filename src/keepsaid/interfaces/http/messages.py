@@ -28,11 +28,10 @@ from keepsaid.interfaces.http.responses import (
     BadRequest,
     ConfirmedResponse,
     NotFound,
-    ServerBusy,
     Unauthorised,
     read_query,
 )
-from keepsaid.interfaces.http.sent_files import FILES, SentFiles, read_files
+from keepsaid.interfaces.http.sent_files import FILES, SentFiles, read_files, receive_with_files
 from keepsaid.interfaces.shapes import Shape, batch_shape, fields_of, next_try, receipt_shape, story_shape
 from keepsaid.services.inbox import SETTLED, AnswerProgress
 from keepsaid.text.normal import cut
@@ -206,7 +205,7 @@ class Messages:
         sent = await run_on_reader(request, lambda _: read_files(fields, settings.bytes_max))
         if settings.fetch:
             return sent
-        return SentFiles(sent.payload, tuple(replace(one, ref="") for one in sent.files), ())
+        return SentFiles(sent.payload, sent.named, tuple(replace(one, ref="") for one in sent.files), ())
 
     async def put_raw(self, request: Request) -> Response:
         """Take the message of a medium's raw object in, as any other; 200 with the reason where it holds none."""
@@ -243,11 +242,7 @@ class Messages:
             raise Unauthorised(f"only the owner may speak on the channel {channel!r}")
         if inbound.origin.trust is Trust.OWNER and not request.state.known:
             raise Unauthorised("the sender counts as the owner, and nobody speaks as the owner without a token")
-        received = await self._instance.receive(inbound)
-        if contents and not await self._instance.fetcher.bring(received.id, contents):
-            safe = "The message is stored; its files are not known to be."
-            raise ServerBusy("another request brings the same files, or the message was forgotten", safe=safe)
-        request.app.state.refused_at = None
+        received = await receive_with_files(request, self._instance, inbound, contents)
         answer = receipt_shape(received)
         status = 201 if received.intake is commits.IntakeResult.STORED else 200
         return Acknowledgement(answer, status, {"Location": f"/v1/messages/{answer['id']}"})

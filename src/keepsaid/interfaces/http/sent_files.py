@@ -5,15 +5,19 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from hashlib import sha256
 
+from starlette.requests import Request
+
+from keepsaid.app.instance import Instance
+from keepsaid.domain.commits import Received
 from keepsaid.domain.fetching import AWAITED
 from keepsaid.domain.files import FILES_MAX, fitting
-from keepsaid.domain.message import Attachment
+from keepsaid.domain.message import Attachment, Inbound
 from keepsaid.errors import InputError, TooLarge
-from keepsaid.interfaces.http.responses import BadRequest
+from keepsaid.interfaces.http.responses import BadRequest, ServerBusy
 from keepsaid.text.normal import cut, kind_of
 from keepsaid.values import frozen
 
@@ -26,9 +30,13 @@ _QUOTED_MAX = 80
 
 @frozen
 class SentFiles:
-    """Files of a message: `payload` is its body with hashes for their bytes, `contents` are the bytes in order."""
+    """Files of a message: `payload` is its body with hashes for their bytes, `contents` are the bytes in order.
+
+    `named` are the files as the payload names them.
+    """
 
     payload: bytes = field(repr=False)
+    named: Sequence[Mapping[str, object]]
     files: tuple[Attachment, ...]
     contents: tuple[bytes, ...] = field(repr=False)
 
@@ -50,7 +58,19 @@ def read_files(fields: Mapping[str, object], bytes_max: int) -> SentFiles:
         for file, content in read
     ]
     payload = json.dumps({**fields, FILES: named}, ensure_ascii=False, sort_keys=True)
-    return SentFiles(payload.encode("utf-8", "replace"), fitting([file for file, _ in read]), contents)
+    return SentFiles(payload.encode("utf-8", "replace"), named, fitting([file for file, _ in read]), contents)
+
+
+async def receive_with_files(
+    request: Request, instance: Instance, inbound: Inbound, contents: Sequence[bytes] = ()
+) -> Received:
+    """Put a message in; returns once it and its files are on disk. Raises ServerBusy, and what `receive` raises."""
+    received = await instance.receive(inbound)
+    if contents and not await instance.fetcher.bring(received.id, contents):
+        safe = "The message is stored; its files are not known to be."
+        raise ServerBusy("another request brings the same files, or the message was forgotten", safe=safe)
+    request.app.state.refused_at = None
+    return received
 
 
 def _read(given: object, place: str, bytes_max: int) -> tuple[Attachment, bytes]:

@@ -44,6 +44,7 @@ from keepsaid.interfaces.http import (
     responses,
 )
 from keepsaid.interfaces.http import gate as gates
+from keepsaid.interfaces.http.openai.routes import routes as openai_routes
 from keepsaid.ports.channel import HookAnswer, PreparedHook
 from keepsaid.values import frozen
 
@@ -203,7 +204,8 @@ def _settings(app: Starlette, server: ServerConfig) -> uvicorn.Config:
 def application(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> Starlette:
     handlers = {404: responses.unrouted, 405: responses.unrouted}
     door = mcp.McpDoor(instance, gate)
-    app = Starlette(routes=[*routes(instance, gate, stopping), *mcp.routes(door)], exception_handlers=handlers)
+    known = [*routes(instance, gate, stopping), *openai_routes(instance, gate, stopping), *mcp.routes(door)]
+    app = Starlette(routes=known, exception_handlers=handlers)
     app.state.mcp = door
     app.router.redirect_slashes = False
     app.state.refused_at = None

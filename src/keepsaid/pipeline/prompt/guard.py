@@ -20,7 +20,7 @@ from keepsaid.pipeline.prompt.attention import attention_shape
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 from keepsaid.ports.runtime import Clock, Offload, inline
 from keepsaid.ports.store import Store
-from keepsaid.text.normal import cut
+from keepsaid.text.normal import cut, digest
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.values import frozen
 
@@ -192,6 +192,7 @@ def trace_of(scene: PromptInputs, prompt: Prompt, tools: Sequence[Tool] = (), fa
         **attention_shape(scene.attention, prompt.quoted),
         "memory": memory_shape(scene.injection),
         **({"left_out": list(scene.left_out)} if scene.left_out else {}),
+        **({"client": digest(scene.standing.client).hex()} if scene.standing.client else {}),
     }
 
 
@@ -323,6 +324,7 @@ _BROKEN = {
     "workers": "the worker capabilities changed",
     "conversation": "the conversation is described otherwise",
     "bulletin": "the bulletin changed",
+    "client": "the client sent other instructions",
     "summary": "the summary of the older messages changed",
     "session_summary": "the summary of the other threads changed",
     "memory": "memory stands before the recent messages (context.order)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from keepsaid.domain.batch import DueLane, WaitingGroup
+from keepsaid.domain.client_history import ChainedMessage
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit
 from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, Summary, TranscriptSpan
 from keepsaid.domain.event import Distribute, TellNews
@@ -217,6 +218,18 @@ class _Views(_Collections):
 
 class Views(_Views):
     """Every read of a store, as it is."""
+
+    async def chained(self, place: tuple[str, str, str], places: Sequence[str]) -> Sequence[ChainedMessage]:
+        """Messages with these places."""
+        return await self.store.chained(place, places)
+
+    async def newest(self, place: tuple[str, str, str]) -> ChainedMessage | None:
+        """The last message of a conversation."""
+        return await self.store.newest(place)
+
+    async def chained_one(self, message_id: int, channel: str, account: str) -> ChainedMessage | None:
+        """One message of an account."""
+        return await self.store.chained_one(message_id, channel, account)
 
     async def due(self, at: int, limit: int) -> tuple[DueLane, ...]:
         """Lanes whose window has closed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from keepsaid.adapters.sql.operations import (
+    branches,
     collection,
     cursors,
     files,
@@ -177,6 +178,11 @@ class SqlLanes(SqlView):
         self.schedules = SqlSchedules(readers)
         self.pairings = pairing.SqlPairings(readers)
         self.files = SqlFiles(readers)
+
+    # BranchView
+    chained = reads(branches.chained)
+    newest = reads(branches.newest)
+    chained_one = reads(branches.chained_one)
 
     # BufferView, MarksView
     due = reads(views.due)

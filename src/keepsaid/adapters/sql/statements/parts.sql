@@ -88,3 +88,7 @@ SELECT json_group_array(name) FROM (
   WHERE mention.entity_id = entity.id AND memory.state IN ('active', 'superseded') AND /*heard*/
   GROUP BY mention.name ORDER BY count(*) DESC, length(mention.name) DESC, mention.name LIMIT 8
 ) AS found
+
+-- name: chained
+SELECT message.id, lane.channel, lane.account, lane.conversation, lane.key, message.number, lane.head,
+  message.provider_id, coalesce(message.external_id, ''), message.received_at

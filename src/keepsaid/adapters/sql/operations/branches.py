@@ -1,0 +1,78 @@
+"""Branches: lanes that leave another one after a message of it, and begin with what was said up to there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keepsaid.adapters.sql.operations import sessions
+from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only
+from keepsaid.domain.client_history import CHAIN_MAX, ChainedMessage
+from keepsaid.domain.compaction import CutReason
+from keepsaid.domain.context import TAIL_MAX
+from keepsaid.domain.message import Lane
+
+SQL = load("branches")
+_FOUND_MAX = 2 * CHAIN_MAX
+
+
+def begin(db: SqlSession, lane: Lane, lane_id: int, after: int, at: int) -> None:
+    """Let a new lane begin with the context of another one of its conversation, as it was after a message.
+
+    It gets the summary and the records, which belong to the same messages and replies as before and to no session of
+    the lane: nothing collects them again. What was said in incognito, and what is altered on disk, stays behind.
+    """
+    if (home := one(db, SQL["home"], (after, *lane[:3]))) is None:
+        return
+    parent_id, told = home
+    until = _answered_until(db, parent_id, after) or told
+    covered, version = _covered(db, parent_id, until)
+    span = (parent_id, max(covered, until - TAIL_MAX), until)
+    positions = column(db, SQL["between"], span)
+    altered = db.altered("transcript", positions, parent_id) if positions else ()
+    db.post(SQL["copy_records"], (lane_id, *span, db.numbers([0, *sorted(altered)])))
+    db.post(SQL["count_records"], (lane_id,))
+    if version is not None and not db.altered("lane_summary", [version], parent_id):
+        text, kind, model, messages, chars, made_at, trust = only(db, SQL["summary"], (parent_id, version))
+        made = (text, kind, model, made_at, messages, chars, trust)
+        db.post(sessions.SQL["keep_summary"], (lane_id, 1, 1, 0, *made))
+        db.post(sessions.SQL["set_head"], (lane_id, 1, 0, 0, 0, 1, at))
+
+
+def _answered_until(db: SqlSession, lane_id: int, message_id: int) -> int | None:
+    """The last record of what a message got as its answer; None for one that no turn has answered."""
+    if (shown := one(db, SQL["shown_at"], (lane_id, message_id))) is None:
+        return None
+    position, turn_id = shown
+    until: int = only(db, SQL["answered_until"], (lane_id, turn_id, position))[0]
+    return until
+
+
+def _covered(db: SqlSession, lane_id: int, until: int) -> tuple[int, int | None]:
+    """Up to where a lane's context was covered when it ended at a position, and the version of its summary then."""
+    covered, summary = 0, None
+    for version, _, last, how, _ in every(db, sessions.SQL["past"], (lane_id,)):
+        if last > until:
+            continue
+        covered = max(covered, last)
+        if how != CutReason.GUARD:
+            summary = None if how == CutReason.RESET else version
+    return covered, summary
+
+
+def chained(db: SqlSession, place: tuple[str, str, str], places: Sequence[str]) -> Sequence[ChainedMessage]:
+    if not places:
+        return ()
+    return [_message(row) for row in every(db, SQL["chained"], (as_json(places), *place, _FOUND_MAX))]
+
+
+def newest(db: SqlSession, place: tuple[str, str, str]) -> ChainedMessage | None:
+    return next(map(_message, every(db, SQL["newest"], place)), None)
+
+
+def chained_one(db: SqlSession, message_id: int, channel: str, account: str) -> ChainedMessage | None:
+    return next(map(_message, every(db, SQL["chained_one"], (message_id, channel, account))), None)
+
+
+def _message(row: Row) -> ChainedMessage:
+    message_id, *lane, number, head, place, external_id, at = row
+    return ChainedMessage(message_id, Lane(*lane), number, head, place or "", external_id, at)

@@ -1,0 +1,173 @@
+"""The history that a client sends with each call: which of it is stored, and where that which is new belongs.
+
+Clients that speak the OpenAI protocol keep the conversation themselves and send all of it each time. The texts of its
+people form a chain of hashes, one a message; a message is stored with the hash of its place (spec: doors, A4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+
+from keepsaid.domain.message import Lane, topic_of
+from keepsaid.text.normal import digest, normalise
+from keepsaid.values import frozen
+
+SAME_CALL_MS = 60_000
+"""So long a call of one line and no key is the same as the last one, though its answer was fetched."""
+
+CHAIN_MAX = 200
+"""The newest messages of a history whose places are looked up."""
+
+
+class Side(StrEnum):
+    """Who said a line."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@frozen
+class HistoryLine:
+    """A line of a history; `beside` stands for what came with its words, such as pictures."""
+
+    side: Side
+    text: str
+    beside: str = ""
+
+
+@frozen
+class ChainedMessage:
+    """A stored message of a client: the hash of its place, its number in its lane, and how many messages that has.
+
+    `key` is the external id it came under; `is_fetched` says that its answer was given to a client.
+    """
+
+    id: int
+    lane: Lane
+    number: int
+    head: int
+    place: str
+    key: str
+    received_at: int
+    is_fetched: bool = False
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing follows it in its lane."""
+        return self.number == self.head
+
+
+@frozen
+class ClientCall:
+    """One call: its conversation if the client names one, its history, which ends with a user's line, and its key.
+
+    With `follows`, the client leaves the history to the server: the lines are new ones, said after that message.
+    """
+
+    lines: tuple[HistoryLine, ...]
+    conversation: str = ""
+    key: str = ""
+    follows: ChainedMessage | None = None
+
+    @property
+    def stored_key(self) -> str:
+        """The key as it is stored, which no other conversation has; "" without one."""
+        return f"key:{digest(self.conversation, self.key).hex()}" if self.key else ""
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """The hashes of the places of its users' lines, oldest first."""
+        found, place = list[str](), self.follows.place if self.follows else ""
+        for line in self.lines:
+            if line.side is Side.USER:
+                place = digest(place, _plain(line.text), line.beside).hex()
+                found.append(place)
+        return tuple(found)
+
+
+@frozen
+class Placement:
+    """Where a call belongs: it is that of a message that is `stored`, or a new message.
+
+    A new one has a conversation, a topic ("" for the root lane), the hash of its place and a key. Where it leaves the
+    strand that went on, its lane begins with what was said up to the message `after`. `text` is what is new in it,
+    `unseen` are earlier lines of the client that are stored nowhere.
+    """
+
+    stored: ChainedMessage | None = None
+    conversation: str = ""
+    topic: str = ""
+    place: str = ""
+    key: str = ""
+    text: str = ""
+    unseen: tuple[HistoryLine, ...] = ()
+    after: int | None = None
+
+
+def placement(
+    call: ClientCall, known: Sequence[ChainedMessage], newest: ChainedMessage | None, now_ms: int
+) -> Placement:
+    """Decide where a call belongs.
+
+    `known` are the stored messages whose places are in its chain, `newest` is the last message of its conversation.
+    """
+    chain = call.chain
+    places = {one.place: one for one in sorted(known, key=lambda one: one.id)}
+    last = places.get(chain[-1])
+    if last is not None and _is_same(call, last, now_ms):
+        return Placement(last)
+    count = sum(one.place == chain[-1] for one in known)
+    named = digest(call.conversation, chain[-1], str(count)).hex()
+    conversation, key = call.conversation or f"chat-{named[:24]}", call.stored_key or f"chain:{named}"
+    made = Placement(None, conversation, "", chain[-1], key)
+    found = [n for n, place in enumerate(chain[:-1], 1) if place in places]
+    before = call.follows or (places[chain[found[-1] - 1]] if found else None)
+    unseen, text = _new_lines(call.lines, found[-1] if found else 0)
+    made = replace(made, text=text, unseen=unseen)
+    if before is not None:
+        return _in_lane(made, before.lane) if before.is_last else _branch(made, before.lane, named, before.id)
+    if newest is None:
+        return made
+    if len(call.lines) > 1:
+        # the client shortened its history, and the lane has it whole
+        return replace(_in_lane(made, newest.lane), unseen=())
+    return _branch(made, newest.lane, named, None)
+
+
+def _is_same(call: ClientCall, last: ChainedMessage, now_ms: int) -> bool:
+    """Whether a call is that of the stored message at its place: always where a history leads to that place."""
+    if len(call.lines) > 1 or call.follows is not None:
+        return True
+    if call.key:
+        return last.key == call.stored_key
+    return not last.is_fetched or abs(now_ms - last.received_at) <= SAME_CALL_MS
+
+
+def _new_lines(lines: Sequence[HistoryLine], known: int) -> tuple[tuple[HistoryLine, ...], str]:
+    """The text that is to be answered, and the lines before it that follow the first `known` of users' lines.
+
+    What was answered to the last of these is left out: the lane has the answer.
+    """
+    users = [n for n, line in enumerate(lines) if line.side is Side.USER]
+    start = users[known - 1] + 1 if known else 0
+    if known and lines[start].side is Side.ASSISTANT:
+        start += 1
+    end = len(lines)
+    while end > start and lines[end - 1].side is Side.USER:
+        end -= 1
+    return tuple(lines[start:end]), "\n\n".join(line.text for line in lines[end:])
+
+
+def _in_lane(made: Placement, lane: Lane) -> Placement:
+    return replace(made, conversation=lane.conversation, topic=topic_of(lane) or "")
+
+
+def _branch(made: Placement, lane: Lane, named: str, after: int | None) -> Placement:
+    return replace(made, conversation=lane.conversation, topic=f"branch-{named[:16]}", after=after)
+
+
+def _plain(text: str) -> str:
+    """A text as places compare it: however it is spaced."""
+    return " ".join(normalise(text).split())

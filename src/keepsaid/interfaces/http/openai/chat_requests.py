@@ -1,0 +1,164 @@
+"""Bodies of the OpenAI protocol as one request: the lines of a conversation, instructions, and what came with them.
+
+Chat completions and responses say the same in two forms (openai-python 3.57, `types/chat` and `types/responses`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from keepsaid.domain.client_history import HistoryLine, Side
+from keepsaid.errors import InputError
+from keepsaid.text.normal import cut, digest, kind_of
+from keepsaid.values import frozen
+
+Fields = Mapping[str, object]
+
+MESSAGES_MAX = 5_000
+_INSTRUCTING = ("system", "developer")
+_RESULTS = ("tool", "function")
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+=-]+)*;base64,")
+_NAMES = {"image": "picture", "audio": "recording", "video": "video"}
+
+
+class SentPart(NamedTuple):
+    """Something beside the words of a message; `content` is base64."""
+
+    name: str
+    kind: str
+    content: str
+
+    @property
+    def as_field(self) -> Mapping[str, object]:
+        """It as a field of a message."""
+        return {"name": self.name, "type": self.kind, "content": self.content}
+
+
+@frozen
+class ChatRequest:
+    """What one call asks: `lines` of users and the assistant, oldest first, with what came with the last of them.
+
+    `ignored` are the parameters that have no effect here.
+    """
+
+    lines: tuple[HistoryLine, ...]
+    instructions: str = ""
+    parts: tuple[SentPart, ...] = ()
+    stream: bool = False
+    with_usage: bool = False
+    ignored: tuple[str, ...] = ()
+
+
+_CHAT = frozenset({"model", "messages", "stream", "stream_options", "user", "metadata", "store", "prompt_cache_key"})
+_RESPONSE = frozenset({
+    "model", "input", "instructions", "stream", "user", "metadata", "store", "conversation", "previous_response_id",
+    "prompt_cache_key",
+})  # fmt: skip
+
+
+def completion_request(fields: Fields) -> ChatRequest:
+    """The body of `POST /v1/chat/completions`. Raises InputError, naming the field that is wrong."""
+    options = fields.get("stream_options") or {}
+    with_usage = isinstance(options, dict) and options.get("include_usage") is True
+    lines, instructions, parts = _read(_objects(fields.get("messages"), "messages"), "messages")
+    return ChatRequest(lines, instructions, parts, _flag(fields, "stream"), with_usage, _others(fields, _CHAT))
+
+
+def response_request(fields: Fields) -> ChatRequest:
+    """The body of `POST /v1/responses`. Raises InputError, naming the field that is wrong."""
+    given = fields.get("input")
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else _objects(given, "input")
+    spoken = [item for item in items if item.get("type", "message") == "message"]
+    lines, instructions, parts = _read(spoken, "input")
+    above = fields.get("instructions")
+    if above is not None and not isinstance(above, str):
+        raise InputError(f"instructions must be text, not {kind_of(above)}")
+    whole = "\n\n".join(filter(None, (above or "", instructions)))
+    return ChatRequest(lines, whole, parts, _flag(fields, "stream"), ignored=_others(fields, _RESPONSE))
+
+
+def _read(messages: Sequence[Fields], where: str) -> tuple[tuple[HistoryLine, ...], str, tuple[SentPart, ...]]:
+    lines, instructions, latest = list[HistoryLine](), list[str](), list[SentPart]()
+    for n, message in enumerate(messages):
+        place, role = f"{where}[{n}]", message.get("role")
+        text, parts = _content(message.get("content"), f"{place}.content")
+        if role in _INSTRUCTING:
+            instructions.append(text)
+        elif role == "user":
+            lines.append(HistoryLine(Side.USER, text, digest(*map(repr, parts)).hex() if parts else ""))
+            latest += parts
+        elif role == "assistant":
+            latest.clear()
+            if text.strip():
+                lines.append(HistoryLine(Side.ASSISTANT, text))
+        elif role not in _RESULTS:
+            raise InputError(f"{place}.role must be system, developer, user, assistant or tool, not {_quoted(role)}")
+    if not lines or lines[-1].side is not Side.USER:
+        raise InputError(f"the last of {where} must be what a user says")
+    return tuple(lines), "\n\n".join(filter(None, instructions)), tuple(latest)
+
+
+def _content(given: object, place: str) -> tuple[str, list[SentPart]]:
+    """The words of a message, and what is beside them."""
+    if given is None:
+        return "", []
+    if isinstance(given, str):
+        return given, []
+    texts, parts = list[str](), list[SentPart]()
+    for n, part in enumerate(_objects(given, place)):
+        kind, text = part.get("type"), part.get("text", part.get("refusal"))
+        if isinstance(text, str):
+            texts.append(text)
+        elif (found := _part(part, len(parts) + 1)) is not None:
+            parts.append(found)
+        else:
+            raise InputError(f"{place}[{n}] is not text, a picture, a recording or a file: its type is {_quoted(kind)}")
+    return "\n".join(texts), parts
+
+
+def _part(part: Fields, number: int) -> SentPart | None:
+    """A picture, a recording or a file; None for anything else."""
+    audio = part.get("input_audio")
+    if isinstance(audio, dict):
+        form = str(audio.get("format", "wav"))
+        return SentPart(f"recording-{number}.{form}", f"audio/{form}", str(audio.get("data", "")))
+    inside = next((part[name] for name in ("image_url", "file") if name in part), part)
+    inside = {"url": inside} if isinstance(inside, str) else inside
+    if not isinstance(inside, dict):
+        return None
+    url = next((inside[name] for name in ("url", "file_data", "file_url") if isinstance(inside.get(name), str)), None)
+    if url is None:
+        return None
+    name = inside.get("filename")
+    found = _DATA_URL.match(url)
+    if found is None:
+        raise InputError("pictures and files are taken as data: URLs; no address is fetched")
+    kind = found[1] or "application/octet-stream"
+    family, _, form = kind.partition("/")
+    called = name if isinstance(name, str) and name.strip() else f"{_NAMES.get(family, 'file')}-{number}.{form}"
+    return SentPart(cut(called, 200), kind, url[found.end() :])
+
+
+def _objects(given: object, place: str) -> Sequence[Fields]:
+    if not isinstance(given, list) or not given or not all(isinstance(one, dict) for one in given):
+        raise InputError(f"{place} must be a list of objects, and not empty")
+    if len(given) > MESSAGES_MAX:
+        raise InputError(f"{place} has {len(given):,} entries; {MESSAGES_MAX:,} are allowed")
+    return given
+
+
+def _flag(fields: Fields, name: str) -> bool:
+    value = fields.get(name) or False
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be true or false")
+    return value
+
+
+def _others(fields: Fields, known: frozenset[str]) -> tuple[str, ...]:
+    return tuple(sorted(cut(name, 40) for name, value in fields.items() if name not in known and value is not None))
+
+
+def _quoted(value: object) -> str:
+    return repr(cut(value, 80)) if isinstance(value, str) else kind_of(value)

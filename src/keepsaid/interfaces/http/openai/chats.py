@@ -1,0 +1,206 @@
+"""Chats over the OpenAI protocol: a call becomes a message of its sender, and its answer is followed to the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import field, replace
+from typing import NamedTuple
+
+from starlette.requests import ClientDisconnect, Request
+
+from keepsaid.app.instance import Instance
+from keepsaid.domain import views
+from keepsaid.domain.client_history import ClientCall
+from keepsaid.domain.ids import show
+from keepsaid.domain.message import Lane
+from keepsaid.domain.principal import Principal
+from keepsaid.domain.receipt import chosen_in
+from keepsaid.domain.turn import Usage
+from keepsaid.errors import InputError, KeepsaidError, Stopping
+from keepsaid.interfaces.http.bodies import run_on_reader
+from keepsaid.interfaces.http.openai.chat_requests import ChatRequest, Fields
+from keepsaid.interfaces.http.responses import NotFound
+from keepsaid.interfaces.http.sent_files import FILES, read_files, receive_with_files
+from keepsaid.services.inbox import SETTLED, AnswerProgress
+from keepsaid.text.normal import cut, kind_of
+from keepsaid.values import frozen
+
+MODEL = "keepsaid"
+"""The model that stands for the agent."""
+
+CONVERSATION_HEADERS = (
+    "x-keepsaid-conversation",
+    "x-openwebui-chat-id",
+    "x-librechat-conversation-id",
+    "x-session-id",
+    "session-id",
+)
+_KEY_HEADERS = ("idempotency-key", "x-keepsaid-message", "x-openwebui-message-id")
+_NAME_CHARS_MAX = 200
+_AGAIN = "the same call again gets the answer"
+
+
+class NotAnswered(KeepsaidError):
+    """Nobody has answered the message, and nobody will without a person's word."""
+
+    code = "KS-HTTP-UNANSWERED"
+    safe = "The message is stored."
+    hint = "keepsaid inbox ls"
+
+
+class ChatSite(NamedTuple):
+    """Where a call came in: its instance, its request, its caller; `stopping` is set when the server stops."""
+
+    instance: Instance
+    request: Request
+    who: Principal
+    stopping: asyncio.Event
+
+
+NOTHING_ASKED = ChatRequest(())
+"""The request of a message that is only looked at."""
+
+
+@frozen
+class Chat:
+    """A message that waits for its answer, or has it: of whom, in which lane, since when (milliseconds UTC)."""
+
+    message_id: int
+    lane: Lane
+    at: int
+    request: ChatRequest = field(repr=False)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What every answer says of it in its headers."""
+        named = {"X-Keepsaid-Message": show("message", self.message_id), "X-Keepsaid-Lane": _ascii(self.lane.key)}
+        if self.request.ignored:
+            named["X-Keepsaid-Ignored"] = _ascii(", ".join(self.request.ignored))
+        return named
+
+
+@frozen
+class Answered:
+    """How a message was answered: the text, "" for silence, the turn and what it cost."""
+
+    text: str
+    story: views.Story
+    usage: Usage = Usage()
+    memories: int = 0
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What an answer that is whole says of its turn."""
+        if self.story.turn_id is None:
+            return {}
+        return {"X-Keepsaid-Turn": show("turn", self.story.turn_id), "X-Keepsaid-Memories": str(self.memories)}
+
+
+async def begin(site: ChatSite, wanted: ChatRequest, call: ClientCall, *, goes_on: bool = False) -> Chat:
+    """Put a call's message in, unless it is there already. Raises InputError, KeyConflict and StoreError.
+
+    With `goes_on`, the client leaves the history of the conversation to the server.
+    """
+    instance, who = site.instance, site.who
+    chats = instance.services.chats
+    place = await (chats.goes_on if goes_on else chats.place)(who, call)
+    if (stored := place.stored) is not None:
+        return Chat(stored.id, stored.lane, stored.received_at, wanted)
+    fields = {FILES: [part.as_field for part in wanted.parts]}
+    sent = None
+    if wanted.parts:
+        sent = await run_on_reader(site.request, lambda _: read_files(fields, instance.config.files.bytes_max))
+    named = {FILES: sent.named} if sent is not None else {}
+    inbound = await chats.inbound(who, place, wanted.instructions, named)
+    files, contents = (sent.files, sent.contents) if sent is not None else ((), ())
+    received = await receive_with_files(site.request, instance, replace(inbound, files=files), contents)
+    return Chat(received.id, received.lane, instance.clock.now_ms(), wanted)
+
+
+async def follow(site: ChatSite, chat: Chat) -> AsyncGenerator[AnswerProgress, None]:
+    """What happens to a message until it is settled. Raises Stopping where the server stops before that."""
+    asking, over = site.instance.services.asking, site.stopping.is_set
+    async with aclosing(asking.follow(chat.message_id, chat.lane, over)) as progress:
+        async for one in progress:
+            yield one
+            if one.story.state in SETTLED:
+                return
+    raise Stopping("the server stops before the answer is there", safe="The message is stored.", hint=_AGAIN)
+
+
+async def answer_of(instance: Instance, story: views.Story) -> Answered:
+    """The answer of a settled message. Raises NotAnswered where it waits for a person."""
+    if story.state in ("review", "dead"):
+        error = story.batch.error if story.batch is not None else ""
+        raise NotAnswered(f"the message was not answered: {error or story.state}")
+    text = "\n\n".join(reply.draft.text for reply in story.replies)
+    turn = None if story.turn_id is None else await instance.operations.turn(story.turn_id)
+    return Answered(text, story) if turn is None else Answered(text, story, turn.usage, len(chosen_in(turn.trace)))
+
+
+async def whole_answer(site: ChatSite, chat: Chat) -> Answered:
+    """The answer once it is there. Raises ClientDisconnect if the client leaves before: then it waits for the next."""
+    async with aclosing(follow(site, chat)) as progress:
+        async for one in progress:
+            if one.story.state in SETTLED:
+                return await answer_of(site.instance, one.story)
+            if one.kind == "silence" and await site.request.is_disconnected():
+                raise ClientDisconnect
+    raise AssertionError("following ends with a settled message")
+
+
+class Spoken:
+    """The pieces of one answer as a client got them, which cannot be taken back."""
+
+    def __init__(self) -> None:
+        self._sent = ""
+        self._since = ""
+
+    def piece(self, text: str) -> str:
+        """A piece that the model wrote."""
+        self._sent += text
+        self._since += text
+        return text
+
+    def tool(self) -> None:
+        """A tool runs: what the model wrote before is no part of its answer."""
+        self._since = ""
+
+    def rest(self, answer: str) -> str:
+        """What is missing once the answer is stored: all of it, on lines of its own, where another one was begun."""
+        if answer.startswith(self._since) and (self._since or not self._sent):
+            return answer[len(self._since) :]
+        return f"\n\n{answer}" if answer and self._sent else answer
+
+
+def conversation_of(request: Request) -> str:
+    """The conversation that a client names in its headers; "" for none. Raises InputError for one that is too long."""
+    found = next((value for name in CONVERSATION_HEADERS if (value := request.headers.get(name, "").strip())), "")
+    return checked_name(found, "the conversation")
+
+
+def key_of(request: Request) -> str:
+    """The name that a client gives its message in its headers; "" for none."""
+    found = next((value for name in _KEY_HEADERS if (value := request.headers.get(name, "").strip())), "")
+    return checked_name(found, "the key of the message")
+
+
+def checked_name(name: str, what: str) -> str:
+    """A name as it came. Raises InputError for one that is too long."""
+    if len(name) > _NAME_CHARS_MAX:
+        raise InputError(f"{what} has {len(name):,} characters; {_NAME_CHARS_MAX} are allowed")
+    return name
+
+
+def checked_model(fields: Fields) -> None:
+    """Raises NotFound for a model that is not the agent."""
+    model = fields.get("model")
+    if model != MODEL:
+        shown = cut(model, 80) if isinstance(model, str) else kind_of(model)
+        raise NotFound(f"there is no model {shown!r} here; known: {MODEL}")
+
+
+def _ascii(text: str) -> str:
+    return text.encode("ascii", "backslashreplace").decode()

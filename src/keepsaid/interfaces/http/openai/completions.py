@@ -1,0 +1,104 @@
+"""`POST /v1/chat/completions`: the agent as a model; its answer whole, or in pieces as the model writes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from functools import partial
+from typing import Any
+
+from starlette.responses import Response, StreamingResponse
+
+from keepsaid.domain.client_history import ClientCall
+from keepsaid.domain.ids import show
+from keepsaid.domain.turn import Usage
+from keepsaid.errors import KeepsaidError
+from keepsaid.interfaces.http.openai import chats
+from keepsaid.interfaces.http.openai.chat_requests import Fields, completion_request
+from keepsaid.interfaces.http.responses import ConfirmedResponse
+from keepsaid.services.inbox import SETTLED
+
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+STILL_HERE_EACH = 10
+"""Seconds of silence after which a comment is sent, so that nothing between here and the client gives up."""
+
+
+async def complete(site: chats.ChatSite, fields: Fields) -> Response:
+    """Answer the last message of a chat.
+
+    The same call again returns the same answer. Raises InputError, NotFound for another model, NotAnswered.
+    """
+    chats.checked_model(fields)
+    wanted = completion_request(fields)
+    call = ClientCall(wanted.lines, chats.conversation_of(site.request), chats.key_of(site.request))
+    chat = await chats.begin(site, wanted, call)
+    if wanted.stream:
+        stream = _stream(site, chat)
+        headers = {**chat.headers, **STREAM_HEADERS}
+        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+    answer = await chats.whole_answer(site, chat)
+    message = {"role": "assistant", "content": answer.text, "refusal": None}
+    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+    shape = {**_head(chat, "chat.completion"), "choices": [choice], "usage": _usage(answer.usage)}
+    response = ConfirmedResponse(shape, partial(site.instance.services.asking.mark_seen, answer.story))
+    response.headers.update({**chat.headers, **answer.headers})
+    return response
+
+
+def _head(chat: chats.Chat, kind: str) -> dict[str, Any]:
+    number = show("message", chat.message_id).partition("_")[2]
+    return {"id": f"chatcmpl-{number}", "object": kind, "created": chat.at // 1_000, "model": chats.MODEL}
+
+
+def _usage(usage: Usage) -> Mapping[str, int]:
+    total = usage.tokens_in + usage.tokens_out
+    return {"prompt_tokens": usage.tokens_in, "completion_tokens": usage.tokens_out, "total_tokens": total}
+
+
+async def _stream(site: chats.ChatSite, chat: chats.Chat) -> AsyncIterator[str]:
+    head = _head(chat, "chat.completion.chunk")
+    if chat.request.with_usage:
+        head["usage"] = None
+
+    def chunk(delta: Mapping[str, Any], finish: str | None = None) -> str:
+        return event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]})
+
+    yield chunk({"role": "assistant", "content": ""})
+    try:
+        async with aclosing(pieces(site, chat)) as progress:
+            async for one in progress:
+                if isinstance(one, str):
+                    yield chunk({"content": one}) if one else ": still here\n\n"
+                    continue
+                yield chunk({}, "stop")
+                if chat.request.with_usage:
+                    yield event({**head, "choices": [], "usage": _usage(one.usage)})
+                await site.instance.services.asking.mark_seen(one.story)
+    except KeepsaidError as error:
+        yield event({"error": {"message": error.what, "type": "server_error", "param": None, "code": error.code}})
+    yield "data: [DONE]\n\n"
+
+
+async def pieces(site: chats.ChatSite, chat: chats.Chat) -> AsyncGenerator[str | chats.Answered, None]:
+    """The answer in pieces, "" for ten seconds of silence, and the whole at last. Raises Stopping and NotAnswered."""
+    spoken, silent = chats.Spoken(), 0
+    async with aclosing(chats.follow(site, chat)) as progress:
+        async for one in progress:
+            silent = silent + 1 if one.kind == "silence" else 0
+            if one.kind == "tool":
+                spoken.tool()
+            if one.story.state in SETTLED:
+                answer = await chats.answer_of(site.instance, one.story)
+                if rest := spoken.rest(answer.text):
+                    yield rest
+                yield answer
+            elif one.kind == "piece" and one.text:
+                yield spoken.piece(one.text)
+            elif silent and silent % STILL_HERE_EACH == 0:
+                yield ""
+
+
+def event(data: object) -> str:
+    """One server-sent event without a name."""
+    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n"

@@ -1,0 +1,179 @@
+"""`/v1/responses`: the agent as a model, which keeps the history itself where a client leaves it to the server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from keepsaid.app.instance import Instance
+from keepsaid.domain.client_history import ClientCall
+from keepsaid.domain.ids import read, show
+from keepsaid.domain.principal import Principal
+from keepsaid.errors import InputError, KeepsaidError
+from keepsaid.interfaces.http.openai import chats
+from keepsaid.interfaces.http.openai.chat_requests import Fields, response_request
+from keepsaid.interfaces.http.openai.completions import STREAM_HEADERS, event, pieces
+from keepsaid.interfaces.http.responses import ConfirmedResponse, NotFound
+from keepsaid.services.inbox import SETTLED
+
+_PREFIX = "resp_"
+
+
+async def respond(site: chats.ChatSite, fields: Fields) -> Response:
+    """Answer the input. With `conversation` or `previous_response_id` it goes on where that was.
+
+    Raises InputError, NotFound for another model, NotAnswered.
+    """
+    chats.checked_model(fields)
+    wanted = response_request(fields)
+    named = _conversation(fields)
+    conversation = named or chats.conversation_of(site.request) or _text(fields, "prompt_cache_key")
+    call = ClientCall(wanted.lines, chats.checked_name(conversation, "the conversation"), chats.key_of(site.request))
+    if (earlier := _text(fields, "previous_response_id")) and not named:
+        before = await site.instance.services.chats.message(site.who, _number(earlier))
+        call = replace(call, conversation=before.lane.conversation, follows=before)
+    chat = await chats.begin(site, wanted, call, goes_on=bool(named))
+    shape = {**_head(chat), "previous_response_id": earlier or None}
+    if wanted.stream:
+        stream = _stream(site, chat, shape)
+        headers = {**chat.headers, **STREAM_HEADERS}
+        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+    answer = await chats.whole_answer(site, chat)
+    response = ConfirmedResponse(
+        {**shape, **_finished(chat, answer)}, partial(site.instance.services.asking.mark_seen, answer.story)
+    )
+    response.headers.update({**chat.headers, **answer.headers})
+    return response
+
+
+async def fetch(instance: Instance, who: Principal, response_id: str) -> Response:
+    """A response as it is now. Raises NotFound for one of another conversation, NotAnswered."""
+    message_id = _number(response_id)
+    try:
+        found = await instance.services.chats.message(who, message_id)
+    except InputError as error:
+        raise NotFound(error.what) from error
+    story = await instance.services.asking.story(found.id)
+    if story is None:
+        raise NotFound("the response was forgotten, or is so old that it was pruned")
+    chat = chats.Chat(found.id, found.lane, found.received_at, chats.NOTHING_ASKED)
+    if story.state not in SETTLED:
+        return JSONResponse(_head(chat))
+    answer = await chats.answer_of(instance, story)
+    done = partial(instance.services.asking.mark_seen, story)
+    return ConfirmedResponse({**_head(chat), **_finished(chat, answer)}, done)
+
+
+def _conversation(fields: Fields) -> str:
+    """The conversation that the body names: its id, or an object with one."""
+    given = fields.get("conversation")
+    given = given.get("id") if isinstance(given, dict) else given
+    if given is not None and not isinstance(given, str):
+        raise InputError("conversation must be the name of one, or an object with its id")
+    return given or ""
+
+
+def _text(fields: Fields, name: str) -> str:
+    given = fields.get(name)
+    if given is not None and not isinstance(given, str):
+        raise InputError(f"{name} must be text")
+    return given or ""
+
+
+def _number(response_id: str) -> int:
+    number = read("message", f"msg_{response_id.removeprefix(_PREFIX)}") if response_id.startswith(_PREFIX) else None
+    if number is None:
+        raise NotFound("there is no such response in a conversation of this key")
+    return number
+
+
+def _head(chat: chats.Chat) -> dict[str, Any]:
+    """A response that is not there yet."""
+    number = show("message", chat.message_id).partition("_")[2]
+    return {
+        "id": f"{_PREFIX}{number}",
+        "object": "response",
+        "created_at": chat.at // 1_000,
+        "status": "in_progress",
+        "model": chats.MODEL,
+        "output": [],
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "parallel_tool_calls": False,
+        "temperature": None,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": None,
+        "usage": None,
+        "conversation": {"id": chat.lane.conversation},
+    }
+
+
+def _item(chat: chats.Chat, text: str, status: str = "completed") -> dict[str, Any]:
+    content = [_content(text)] if status == "completed" else []
+    item_id = f"item_{show('message', chat.message_id).partition('_')[2]}"
+    return {"type": "message", "id": item_id, "status": status, "role": "assistant", "content": content}
+
+
+def _content(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _finished(chat: chats.Chat, answer: chats.Answered) -> Mapping[str, Any]:
+    usage = {
+        "input_tokens": answer.usage.tokens_in,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": answer.usage.tokens_out,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": answer.usage.tokens_in + answer.usage.tokens_out,
+    }
+    return {"status": "completed", "output": [_item(chat, answer.text)], "usage": usage}
+
+
+class _Events:
+    """The events of one stream, in order."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def event(self, kind: str, **fields: Any) -> str:
+        """The next event."""
+        shape = {"type": kind, "sequence_number": self._number, **fields}
+        self._number += 1
+        return f"event: {kind}\n{event(shape)}"
+
+
+async def _stream(site: chats.ChatSite, chat: chats.Chat, shape: Mapping[str, Any]) -> AsyncIterator[str]:
+    make, texts = _Events().event, list[str]()
+    place = {"item_id": _item(chat, "")["id"], "output_index": 0, "content_index": 0}
+    yield make("response.created", response=shape)
+    yield make("response.in_progress", response=shape)
+    yield make("response.output_item.added", output_index=0, item=_item(chat, "", "in_progress"))
+    yield make("response.content_part.added", **place, part=_content(""))
+    try:
+        async with aclosing(pieces(site, chat)) as progress:
+            async for one in progress:
+                if isinstance(one, str):
+                    texts.append(one)
+                    yield make("response.output_text.delta", **place, delta=one, logprobs=[]) if one else _STILL_HERE
+                    continue
+                whole = "".join(texts)
+                yield make("response.output_text.done", **place, text=whole, logprobs=[])
+                yield make("response.content_part.done", **place, part=_content(whole))
+                yield make("response.output_item.done", output_index=0, item=_item(chat, whole))
+                done = {**shape, **_finished(chat, one), "output": [_item(chat, whole)]}
+                await site.instance.services.asking.mark_seen(one.story)
+                yield make("response.completed", response=done)
+    except KeepsaidError as error:
+        failure = {"code": "server_error", "message": f"{error.what} ({error.code})"}
+        yield make("response.failed", response={**shape, "status": "failed", "error": failure})
+
+
+_STILL_HERE = ": still here\n\n"

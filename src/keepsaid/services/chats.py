@@ -1,0 +1,93 @@
+"""Chats of clients that keep the history themselves: where a call belongs, and the message that it puts in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from keepsaid.domain.client_history import CHAIN_MAX, ChainedMessage, ClientCall, HistoryLine, Placement, placement
+from keepsaid.domain.message import Content, Inbound, ProviderMarks
+from keepsaid.domain.principal import Principal
+from keepsaid.domain.quotation import FIELD as QUOTED
+from keepsaid.errors import InputError
+from keepsaid.pipeline.prompt.client_instructions import FIELD as INSTRUCTIONS
+from keepsaid.pipeline.prompt.client_instructions import ClientInstructions
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Store
+from keepsaid.text.normal import normalise
+
+_UNSEEN_CHARS_MAX = 8_000
+
+
+class ChatService:
+    """Places the calls of clients among what is stored."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._instructions = ClientInstructions(store, clock)
+
+    async def place(self, who: Principal, call: ClientCall) -> Placement:
+        """Where a call belongs; the same call again is that of the message that is stored already."""
+        here = who.channel, who.name, call.conversation
+        newest = await self._store.newest(here) if call.conversation else None
+        known = list(await self._store.chained(here, call.chain[-CHAIN_MAX:]))
+        if known and len(call.lines) == 1 and known[0].place == call.chain[-1]:
+            known[0] = replace(known[0], is_fetched=await self._is_fetched(known[0].id))
+        return placement(call, known, newest, self._clock.now_ms())
+
+    async def goes_on(self, who: Principal, call: ClientCall) -> Placement:
+        """Where a call belongs whose client leaves the history to the server, and names the conversation alone.
+
+        The text of its last message again is the same call until the answer was fetched.
+        """
+        last = await self._store.newest((who.channel, who.name, call.conversation))
+        if last is None:
+            return await self.place(who, call)
+        if await self._repeats(last, call):
+            return Placement(last)
+        return await self.place(who, replace(call, follows=last))
+
+    async def message(self, who: Principal, message_id: int) -> ChainedMessage:
+        """A message of a conversation of the caller. Raises InputError for any other."""
+        found = await self._store.chained_one(message_id, who.channel, who.name)
+        if found is None:
+            raise InputError("there is no such response in a conversation of this key", safe="Nothing was stored.")
+        return found
+
+    async def inbound(
+        self, who: Principal, place: Placement, instructions: str, files: Mapping[str, object]
+    ) -> Inbound:
+        """The message that a call puts in; `files` are the fields that name what comes with it."""
+        body: dict[str, object] = {"text": place.text, **files}
+        if instructions:
+            body[INSTRUCTIONS] = await self._instructions.keep(instructions)
+        if place.unseen:
+            body[QUOTED] = _as_text(place.unseen)
+        payload = json.dumps(body, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
+        return Inbound(
+            who.origin(place.conversation),
+            Content(payload, place.text),
+            ProviderMarks(place.key, place.place),
+            topic=place.topic or None,
+            branches_after=place.after,
+            whole=True,
+        )
+
+    async def _is_fetched(self, message_id: int) -> bool:
+        story = await self._store.story(message_id)
+        return story is not None and any(reply.state == "sent" for reply in story.replies)
+
+    async def _repeats(self, last: ChainedMessage, call: ClientCall) -> bool:
+        if call.key:
+            return last.key == call.stored_key
+        story = await self._store.story(last.id)
+        said = " ".join(call.lines[-1].text.split())
+        is_same = story is not None and " ".join(story.message.text.split()) == normalise(said)
+        return is_same and not await self._is_fetched(last.id)
+
+
+def _as_text(lines: Sequence[HistoryLine]) -> str:
+    """What a client showed before, which is stored nowhere: the newest of it."""
+    return "\n".join(f"{line.side}: {line.text}" for line in lines)[-_UNSEEN_CHARS_MAX:]

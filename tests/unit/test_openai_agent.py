@@ -1,0 +1,235 @@
+"""The agent over the OpenAI protocol, by the real client, against a real server and a model that answers a script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from tests.unit.http_cast import Site, site
+
+from keepsaid.domain.views import MessageFilter
+from keepsaid.testing.model_script import ChatRequest, Reaction, Say
+from keepsaid.testing.model_server import ModelServer
+
+KEYS = {
+    "ann": {"token": "a" * 40},
+    "bob": {"token": "b" * 40},
+    "reader": {"token": "c" * 40, "scopes": ["read"]},
+}
+Message = dict[str, Any]
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A running instance, its model, and clients of two keys."""
+
+    site: Site
+    model: ModelServer
+
+    def client(self, key: str = "ann") -> openai.AsyncOpenAI:
+        """The real client, without retries of its own."""
+        token = str(KEYS[key]["token"])
+        return openai.AsyncOpenAI(base_url=f"{self.site.address.url}/v1", api_key=token, max_retries=0)
+
+    async def say(self, messages: Sequence[Message], chat: str = "", key: str = "ann", **more: Any) -> str:
+        """The answer to the last of these messages."""
+        headers = {"X-Keepsaid-Conversation": chat} if chat else {}
+        async with self.client(key) as client:
+            made: Any = client.chat.completions.create
+            answer = await made(model="keepsaid", messages=list(messages), extra_headers=headers, **more)
+        return answer.choices[0].message.content or ""
+
+    async def stored(self) -> list[str]:
+        """What was said, oldest first."""
+        found = await self.site.instance.operations.find(MessageFilter(limit=1_000))
+        return [one.message.text for one in reversed(found)]
+
+    def shown(self, number: int = -1) -> list[tuple[str, str]]:
+        """What the model was shown in a request, without the system prompt."""
+        request = self.model.requests[number]
+        return [(str(one["role"]), str(one["content"])) for one in request.messages if one["role"] != "system"]
+
+
+def numbered(request: ChatRequest) -> Reaction:
+    """An answer that names the number of its request."""
+    return Say(f"answer {request.number}")
+
+
+@asynccontextmanager
+async def agent(root: Path, script: Any = numbered) -> AsyncIterator[Agent]:
+    async with ModelServer(script) as model:
+        models = {"chat": "openai/scripted", "base_url": model.url, "api_key": "none"}
+        async with site(root, models=models, keys=KEYS) as here:
+            yield Agent(here, model)
+
+
+async def test_an_answer_is_whole_and_says_what_it_cost(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here, here.client() as client:
+        answer = await client.chat.completions.create(model="keepsaid", messages=[{"role": "user", "content": "Hello"}])
+    assert answer.choices[0].message.content == "answer 1"
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.model == "keepsaid"
+    assert answer.id.startswith("chatcmpl-")
+    assert answer.usage is not None
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens > 0
+
+
+async def test_a_chat_that_grows_is_stored_once(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here:
+        first = await here.say([user("one")])
+        second = await here.say([user("one"), assistant(first), user("two")])
+        third = await here.say([user("one"), assistant(first), user("two"), assistant(second), user("three")])
+        assert await here.stored() == ["one", "two", "three"]
+        assert [first, second, third] == ["answer 1", "answer 2", "answer 3"]
+        said = [text for _, text in here.shown()]
+    assert said[:4] == ["one", "answer 1", "two", "answer 2"]
+    assert said[-1] == "three"
+
+
+async def test_the_same_call_again_gets_the_same_answer_and_asks_no_model(tmp_path: Path) -> None:
+    history = [user("one"), assistant("answer 1"), user("two")]
+    async with agent(tmp_path) as here:
+        await here.say(history[:1], "room")
+        answers = [await here.say(history, "room") for _ in range(3)]
+        assert answers == ["answer 2"] * 3
+        assert len(here.model.requests) == 2
+        assert await here.stored() == ["one", "two"]
+
+
+async def test_an_edited_message_leaves_what_was_said_after_it(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here:
+        await here.say([user("one")], "room")
+        await here.say([user("one"), assistant("answer 1"), user("two")], "room")
+        third = [user("one"), assistant("answer 1"), user("two"), assistant("answer 2"), user("three")]
+        await here.say(third, "room")
+        edited = [user("one"), assistant("answer 1"), user("two, edited")]
+        assert await here.say(edited, "room") == "answer 4"
+        said = [text for _, text in here.shown()]
+        assert said[:2] == ["one", "answer 1"]
+        assert said[-1].endswith("two, edited")
+        assert not [text for text in said if text in ("two", "answer 2", "three")]
+        assert await here.stored() == ["one", "two", "three", "two, edited"]
+        # the branch goes on, and so does the one that was left
+        assert await here.say([*edited, assistant("answer 4"), user("four")], "room") == "answer 5"
+        assert [text for _, text in here.shown()][:4] == ["one", "answer 1", "two, edited", "answer 4"]
+        assert await here.say([*third, assistant("answer 3"), user("five")], "room") == "answer 6"
+        assert [text for _, text in here.shown()][:6] == ["one", "answer 1", "two", "answer 2", "three", "answer 3"]
+
+
+async def test_a_history_that_the_client_shortened_goes_on_in_its_conversation(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here:
+        await here.say([user("one")], "room")
+        await here.say([user("one"), assistant("answer 1"), user("two")], "room")
+        short = [user("Summary: one, two"), assistant("I see."), user("three")]
+        assert await here.say(short, "room") == "answer 3"
+        assert [text for _, text in here.shown()][:4] == ["one", "answer 1", "two", "answer 2"]
+        assert await here.stored() == ["one", "two", "three"]
+
+
+async def test_what_was_said_with_another_model_is_shown_and_not_stored_as_said(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here:
+        await here.say([user("My cat is called Miu"), assistant("Nice name."), user("What is she called?")])
+        assert await here.stored() == ["What is she called?"]
+        assert "My cat is called Miu" in here.shown()[-2][1]
+
+
+async def test_instructions_of_the_client_stand_in_the_prompt_and_nowhere_else(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here:
+        await here.say([{"role": "system", "content": "Speak like a pirate."}, user("Hello")], "room")
+        system = [str(one["content"]) for one in here.model.requests[0].messages if one["role"] == "system"]
+        assert "Speak like a pirate." in "\n".join(system)
+        assert await here.stored() == ["Hello"]
+        await here.say([user("Hello"), assistant("answer 1"), user("And now?")], "room")
+        assert "pirate" not in json.dumps(here.model.requests[1].messages)
+        memories = here.site.rows("SELECT count(*) FROM message WHERE text LIKE '%pirate%'")
+        assert memories == [(0,)]
+
+
+async def test_a_stream_has_the_pieces_of_the_model_and_its_cost(tmp_path: Path) -> None:
+    async with agent(tmp_path, lambda _: Say("The sail is torn and has to be mended today.")) as here, here.client() as one:
+        stream = await one.chat.completions.create(
+            model="keepsaid", messages=[{"role": "user", "content": "Which sail?"}], stream=True,
+            stream_options={"include_usage": True},
+        )  # fmt: skip
+        chunks = [chunk async for chunk in stream]
+    pieces = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
+    assert "".join(pieces) == "The sail is torn and has to be mended today."
+    assert len([piece for piece in pieces if piece]) > 1
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
+    assert chunks[-1].usage is not None
+
+
+async def test_keys_are_apart_whatever_they_call_their_conversation(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here:
+        await here.say([user("The code is 4711")], "room", "ann")
+        history = [user("The code is 4711"), assistant("answer 1"), user("Which code?")]
+        await here.say(history, "room", "bob")
+        assert not any(role == "assistant" for role, _ in here.shown())
+        async with here.client("bob") as client:
+            with pytest.raises(openai.NotFoundError):
+                await client.responses.retrieve(f"resp_{here.site.rows('SELECT min(id) FROM message')[0][0]}")
+
+
+async def test_calls_that_say_nothing_are_refused(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here, here.client() as client, here.client("reader") as reader:
+        create: Any = client.chat.completions.create
+        for wrong in ([], [assistant("I?")], [{"role": "wizard", "content": "x"}], [user("")]):
+            with pytest.raises((openai.BadRequestError, openai.UnprocessableEntityError)):
+                await create(model="keepsaid", messages=wrong)
+        with pytest.raises(openai.NotFoundError):
+            await create(model="gpt-5", messages=[user("Hello")])
+        with pytest.raises(openai.PermissionDeniedError):
+            await reader.chat.completions.create(model="keepsaid", messages=[{"role": "user", "content": "Hello"}])
+        assert await here.stored() == []
+
+
+async def test_responses_go_on_where_the_one_before_was(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here, here.client() as client:
+        first = await client.responses.create(model="keepsaid", input="one", instructions="Be short.")
+        assert first.output_text == "answer 1"
+        second = await client.responses.create(model="keepsaid", input="two", previous_response_id=first.id)
+        assert second.output_text == "answer 2"
+        assert [text for _, text in here.shown()][:2] == ["one", "answer 1"]
+        again = await client.responses.create(model="keepsaid", input="two", previous_response_id=first.id)
+        assert again.id == second.id
+        other = await client.responses.create(model="keepsaid", input="other", previous_response_id=first.id)
+        assert other.output_text == "answer 3"
+        assert [text for _, text in here.shown()][:2] == ["one", "answer 1"]
+        assert "two" not in json.dumps(here.model.requests[-1].messages)
+        found = await client.responses.retrieve(second.id)
+        assert (found.status, found.output_text) == ("completed", "answer 2")
+
+
+async def test_a_conversation_that_the_server_keeps_takes_the_same_words_twice(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here, here.client() as client:
+        answers = [
+            (await client.responses.create(model="keepsaid", input="next", conversation="lesson")).output_text
+            for _ in range(3)
+        ]
+        assert answers == ["answer 1", "answer 2", "answer 3"]
+        assert await here.stored() == ["next"] * 3
+
+
+async def test_a_response_comes_in_events(tmp_path: Path) -> None:
+    async with agent(tmp_path, lambda _: Say("Mend the sail first.")) as here, here.client() as client:
+        events = [one async for one in await client.responses.create(model="keepsaid", input="What first?", stream=True)]
+    kinds = [one.type for one in events]
+    assert kinds[0] == "response.created"
+    assert kinds[-1] == "response.completed"
+    assert [one.sequence_number for one in events] == list(range(len(events)))
+    text = "".join(one.delta for one in events if one.type == "response.output_text.delta")
+    assert text == "Mend the sail first."
