@@ -13,6 +13,7 @@ from tests.unit.http_cast import site
 from keepsaid.domain.client_history import ChainedMessage, ClientCall, HistoryLine, Placement, Side, placement
 from keepsaid.domain.message import Lane, lane_key
 from keepsaid.domain.views import MessageFilter
+from keepsaid.pipeline.prompt.client_parts import ClientContext
 
 CHATS, CALLS = 1_000, 14
 WORDS = ("yes", "no", "go on", "why?", "and then?")
@@ -120,7 +121,7 @@ async def test_a_real_store_holds_each_message_once(tmp_path: Path) -> None:
                 said.add((call.conversation, client.history))
                 made = await chats.place(who, call)
                 if made.stored is None:
-                    await here.instance.receive(await chats.inbound(who, made, "", {}))
+                    await here.instance.receive(await chats.inbound(who, made, ClientContext(), {}))
         found = await here.instance.operations.find(MessageFilter(limit=10_000))
     assert len(found) == len(said) > 200
     assert sorted(one.message.text.strip() for one in found) == sorted(path[-1] for _, path in said)

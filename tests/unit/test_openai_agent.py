@@ -14,10 +14,10 @@ import pytest
 from tests.unit.http_cast import Site, site
 
 from keepsaid.domain.views import MessageFilter
-from keepsaid.testing.model_script import ChatRequest, Reaction, Say
+from keepsaid.testing.model_script import Call, ChatRequest, Reaction, Say
 from keepsaid.testing.model_server import ModelServer
 
-KEYS = {
+KEYS: dict[str, dict[str, Any]] = {
     "ann": {"token": "a" * 40},
     "bob": {"token": "b" * 40},
     "reader": {"token": "c" * 40, "scopes": ["read"]},
@@ -160,7 +160,10 @@ async def test_instructions_of_the_client_stand_in_the_prompt_and_nowhere_else(t
 
 
 async def test_a_stream_has_the_pieces_of_the_model_and_its_cost(tmp_path: Path) -> None:
-    async with agent(tmp_path, lambda _: Say("The sail is torn and has to be mended today.")) as here, here.client() as one:
+    async with (
+        agent(tmp_path, lambda _: Say("The sail is torn and has to be mended today.")) as here,
+        here.client() as one,
+    ):
         stream = await one.chat.completions.create(
             model="keepsaid", messages=[{"role": "user", "content": "Which sail?"}], stream=True,
             stream_options={"include_usage": True},
@@ -226,10 +229,77 @@ async def test_a_conversation_that_the_server_keeps_takes_the_same_words_twice(t
 
 async def test_a_response_comes_in_events(tmp_path: Path) -> None:
     async with agent(tmp_path, lambda _: Say("Mend the sail first.")) as here, here.client() as client:
-        events = [one async for one in await client.responses.create(model="keepsaid", input="What first?", stream=True)]
+        events = [
+            one async for one in await client.responses.create(model="keepsaid", input="What first?", stream=True)
+        ]
     kinds = [one.type for one in events]
     assert kinds[0] == "response.created"
     assert kinds[-1] == "response.completed"
     assert [one.sequence_number for one in events] == list(range(len(events)))
     text = "".join(one.delta for one in events if one.type == "response.output_text.delta")
     assert text == "Mend the sail first."
+
+
+LIGHTS = {
+    "type": "function",
+    "function": {
+        "name": "set_light",
+        "description": "Switch a light.",
+        "parameters": {"type": "object", "properties": {"room": {"type": "string"}}, "required": ["room"]},
+    },
+}
+
+
+def switching(request: ChatRequest) -> Reaction:
+    """A model that switches a light before it answers."""
+    results = [one for one in request.messages if one["role"] == "tool"]
+    if not results:
+        return Call("set_light", {"room": "hall"})
+    return Say(f"The tool said: {results[-1]['content']}")
+
+
+async def test_a_tool_of_the_client_is_called_by_the_client_and_its_turn_goes_on(tmp_path: Path) -> None:
+    async with agent(tmp_path, switching) as here, here.client() as client:
+        create: Any = client.chat.completions.create
+        asked = [user("Switch on the light in the hall")]
+        first = await create(model="keepsaid", messages=asked, tools=[LIGHTS])
+        assert first.choices[0].finish_reason == "tool_calls"
+        [call] = first.choices[0].message.tool_calls
+        assert (call.function.name, json.loads(call.function.arguments)) == ("set_light", {"room": "hall"})
+        again = await create(model="keepsaid", messages=asked, tools=[LIGHTS])
+        assert again.choices[0].message.tool_calls[0].id == call.id
+        called = {"role": "assistant", "content": None, "tool_calls": [call.model_dump()]}
+        forged = {"role": "tool", "tool_call_id": "call_of_another", "content": "on"}
+        with pytest.raises(openai.APIStatusError) as refused:
+            await create(model="keepsaid", messages=[*asked, called, forged], tools=[LIGHTS])
+        assert refused.value.status_code in (400, 422)
+        assert "call_of_another" in refused.value.response.text
+        result = {"role": "tool", "tool_call_id": call.id, "content": "it is on"}
+        history = [*asked, called, result]
+        for _ in range(2):
+            last = await create(model="keepsaid", messages=history, tools=[LIGHTS])
+            assert last.choices[0].finish_reason == "stop"
+            assert "it is on" in last.choices[0].message.content
+        assert len(here.model.requests) == 2
+        history += [assistant(last.choices[0].message.content), user("Thank you")]
+        done = await create(model="keepsaid", messages=history)
+        assert done.choices[0].message.content
+        assert await here.stored() == ["Switch on the light in the hall", "Thank you"]
+
+
+async def test_a_tool_of_the_client_in_a_stream_and_in_responses(tmp_path: Path) -> None:
+    async with agent(tmp_path, switching) as here, here.client() as client:
+        create: Any = client.chat.completions.create
+        stream = await create(model="keepsaid", messages=[user("Light on")], tools=[LIGHTS], stream=True)
+        chunks = [chunk async for chunk in stream]
+        calls = [one for chunk in chunks for one in chunk.choices[0].delta.tool_calls or []]
+        assert [one.function.name for one in calls] == ["set_light"]
+        assert chunks[-1].choices[0].finish_reason == "tool_calls"
+        tool: Any = {"type": "function", **LIGHTS["function"]}  # type: ignore[dict-item]
+        first = await client.responses.create(model="keepsaid", input="Light on, please", tools=[tool])
+        [item] = first.output
+        assert item.type == "function_call"
+        output: Any = [{"type": "function_call_output", "call_id": item.call_id, "output": "done"}]
+        last = await client.responses.create(model="keepsaid", input=output, previous_response_id=first.id)
+        assert last.output_text.startswith("The tool said:")
+        assert "done" in last.output_text

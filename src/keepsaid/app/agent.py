@@ -30,9 +30,10 @@ from keepsaid.memory.tools import memory_action_tools, memory_open, memory_searc
 from keepsaid.pipeline import intake, runner
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings
 from keepsaid.pipeline.prompt.assemble import Sources
-from keepsaid.pipeline.prompt.client_instructions import ClientInstructions
+from keepsaid.pipeline.prompt.client_parts import ClientParts
 from keepsaid.pipeline.prompt.layers import fitted, recent, summary
 from keepsaid.pipeline.tools import conversation, reactions, tasks
+from keepsaid.pipeline.tools.client import ClientTools
 from keepsaid.pipeline.turn import authorization, memory_commands, run, worker
 from keepsaid.pipeline.turn.commands import Commands, HomeReports
 from keepsaid.pipeline.turn.saving_commands import SavingCommands
@@ -219,7 +220,7 @@ class AgentBuilder:
         overview = models.overview_of(config, operations)
         beside = WorkerTools(self.worker_tools), SideTasks(operations.tasks, clock)
         sources = Sources(SkillFolder(files), *beside, (self.tools[1],), overview, have.briefings)
-        sources = replace(sources, client=ClientInstructions(operations, clock))
+        sources = replace(sources, client=ClientParts(operations, clock))
         guard = models.guard_of(config, operations, clock, have.compactor)
         claims = memory_commands.Claims(memories.people, memories.sharing, clock, one_time_code, operations)
         saving = SavingCommands(memories, lambda name: have.recorder.catch_up(conversation=name), clock)
@@ -235,6 +236,7 @@ class AgentBuilder:
             self.fence,
             self._reacting,
             self.telemetry,
+            ClientTools(operations, clock, self.told),
         )
 
     def _injector(self) -> injection.Injector:

@@ -142,7 +142,7 @@ def services_of(here: ServedParts) -> Services:
         StatusService(operations, memories, clock, config.buffer, look),
         BatchService(operations, here.flow, here.leases, here.attempt, clock),
         Assistant((operations, memories), search, (changes, forgetting), context, (here.record, remember)),
-        ChatService(operations, clock),
+        ChatService(operations, clock, agent.agent.client),
     )
 
 

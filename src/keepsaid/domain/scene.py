@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keepsaid.domain import context, effects, memory, message
+from keepsaid.domain.client_tools import OfferedTool
 from keepsaid.domain.files import Picture
 from keepsaid.domain.personality import BUILT_IN, Personality, Skills
 from keepsaid.domain.slot import Slot
@@ -69,7 +70,8 @@ class StaticContext:
     """What changes seldom: files, settings and what is known of people; it stands above the lane's records.
 
     `session_summary` covers the other lanes of the conversation. It and the `bulletin` state their trust (`Trusted`);
-    without, they count as outside text. `client` is what the program asks for that the person writes with.
+    without, they count as outside text. `client` is what the program asks for that the person writes with,
+    `client_tools` are those that it offers.
     """
 
     identity: str = ""
@@ -79,6 +81,7 @@ class StaticContext:
     bulletin: str = ""
     session_summary: str = ""
     client: str = ""
+    client_tools: tuple[OfferedTool, ...] = ()
 
 
 @frozen

@@ -27,6 +27,7 @@ from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, Sources
 from keepsaid.pipeline.prompt.guard import Fitting, Guard, chosen, merge_retry_trace, recorded, shown_at, trace_of
 from keepsaid.pipeline.routing import RoutingRules
 from keepsaid.pipeline.tools import attaching, conversation, reactions, tasks
+from keepsaid.pipeline.tools.client import ClientTools
 from keepsaid.pipeline.tools.tracing import traced_tools
 from keepsaid.pipeline.turn import authorization, run
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
@@ -47,7 +48,7 @@ class AgentDeps:
 
     `guard` keeps prompts within the model's window. `offload` runs work over long texts. `asking` asks the owner to
     approve refused calls; without it they stay refused. `reacting` finds the channel of a lane on which messages can
-    get an emoji.
+    get an emoji. `client` calls the tools of the program that a person writes with.
     """
 
     model: Model
@@ -63,6 +64,7 @@ class AgentDeps:
     fence: trust.Fence = trust.UNKEYED
     reacting: Callable[[Lane], channel.ReactingChannel | None] = lambda _lane: None
     telemetry: Telemetry = NO_TELEMETRY
+    client: ClientTools | None = None
 
 
 @frozen
@@ -134,7 +136,10 @@ class Answering:
         offload = self.agent.offload
         prepare = partial(self._prepare, claimed, matcher)
         inbox = run.SteeringInbox(self.store, claimed, self._joining(claimed), prepare)
-        tools = traced_tools(self.agent.telemetry, (*self._tools(claimed, inbox), *tools_of(scene), *lasting))
+        own = (*self._tools(claimed, inbox), *tools_of(scene), *lasting)
+        if (client := self.agent.client) is not None:
+            own = (*own, *client.tools(claimed, scene.standing.client_tools, own))
+        tools = traced_tools(self.agent.telemetry, own)
         tracing = partial(trace_of, scene, prompt, tools, fitting.factor)
         trace = attention.record_lateness(
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from keepsaid.domain.client_history import CHAIN_MAX, ChainedMessage, ClientCall, HistoryLine, Placement, placement
+from keepsaid.domain.client_tools import CallOfClient, ResultOfClient
 from keepsaid.domain.message import Content, Inbound, ProviderMarks
 from keepsaid.domain.principal import Principal
 from keepsaid.domain.quotation import FIELD as QUOTED
 from keepsaid.errors import InputError
-from keepsaid.pipeline.prompt.client_instructions import FIELD as INSTRUCTIONS
-from keepsaid.pipeline.prompt.client_instructions import ClientInstructions
+from keepsaid.pipeline.prompt.client_parts import ClientContext, ClientParts
+from keepsaid.pipeline.tools.client import ClientTools
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import Store
 from keepsaid.text.normal import normalise
@@ -23,10 +24,11 @@ _UNSEEN_CHARS_MAX = 8_000
 class ChatService:
     """Places the calls of clients among what is stored."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, tools: ClientTools | None) -> None:
         self._store = store
         self._clock = clock
-        self._instructions = ClientInstructions(store, clock)
+        self._parts = ClientParts(store, clock)
+        self._tools = tools
 
     async def place(self, who: Principal, call: ClientCall) -> Placement:
         """Where a call belongs; the same call again is that of the message that is stored already."""
@@ -57,12 +59,10 @@ class ChatService:
         return found
 
     async def inbound(
-        self, who: Principal, place: Placement, instructions: str, files: Mapping[str, object]
+        self, who: Principal, place: Placement, sent: ClientContext, files: Mapping[str, object]
     ) -> Inbound:
         """The message that a call puts in; `files` are the fields that name what comes with it."""
-        body: dict[str, object] = {"text": place.text, **files}
-        if instructions:
-            body[INSTRUCTIONS] = await self._instructions.keep(instructions)
+        body: dict[str, object] = {"text": place.text, **files, **await self._parts.keep(sent.instructions, sent.tools)}
         if place.unseen:
             body[QUOTED] = _as_text(place.unseen)
         payload = json.dumps(body, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
@@ -74,6 +74,22 @@ class ChatService:
             branches_after=place.after,
             whole=True,
         )
+
+    async def last(self, who: Principal, conversation: str) -> ChainedMessage:
+        """The last message of a conversation of the caller. Raises InputError where there is none."""
+        found = await self._store.newest((who.channel, who.name, conversation))
+        if found is None:
+            raise InputError("nothing was said in this conversation yet", safe="Nothing was stored.")
+        return found
+
+    async def deliver(self, message_id: int, results: Sequence[ResultOfClient]) -> None:
+        """Take in what the client's tools returned for a message's turn. Raises InputError where none waits for it."""
+        if self._tools is not None:
+            await self._tools.deliver(message_id, results)
+
+    async def pending(self, message_id: int) -> CallOfClient | None:
+        """The call that a message's turn waits for its client to make."""
+        return None if self._tools is None else await self._tools.pending(message_id)
 
     async def _is_fetched(self, message_id: int) -> bool:
         story = await self._store.story(message_id)

@@ -14,7 +14,7 @@ from keepsaid.domain.prompt import Json, Layer, MemoryPlacement, Prompt, object_
 from keepsaid.domain.scene import Contribution, PromptInputs, StaticContext, TurnContext
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.prompt import attention, guard, layers
-from keepsaid.pipeline.prompt.client_instructions import CHARS_MAX, ClientInstructions
+from keepsaid.pipeline.prompt.client_parts import CHARS_MAX, ClientContext, ClientParts
 from keepsaid.ports import extension, memory_store, store_views
 from keepsaid.ports.model import AgentIdentity, Capabilities, SideWork, SkillShelf, Tool
 from keepsaid.text.tokens import estimate_tokens
@@ -180,7 +180,7 @@ class Sources:
     contributors: Sequence[extension.Contributor] = ()
     overview: store_views.ConversationLanes | None = None
     bulletins: memory_store.Bulletins | None = None
-    client: ClientInstructions | None = None
+    client: ClientParts | None = None
 
     def begin(self, preparation: Preparation, claimed: turn.ClaimedBatch, identity: AgentIdentity) -> SourceReading:
         """Start to read all of them for a turn, each as a part of its preparation."""
@@ -194,7 +194,7 @@ class Sources:
             begin("session summary", self.overview.render_other_lanes(lane), "") if self.overview else None,
             begin("side work", self.side_work.lines(lane), ()) if self.side_work else None,
             tuple(begin("extensions", one.contribute(claimed), ()) for one in self.contributors),
-            begin("instructions of the client", self.client.read(claimed), "") if self.client else None,
+            begin("instructions of the client", self.client.read(claimed), ClientContext()) if self.client else None,
         )
 
 
@@ -210,7 +210,7 @@ class SourceReading:
     session_summary: PreparedPart[str] | None
     side_work: PreparedPart[tuple[str, ...]] | None
     contributors: tuple[PreparedPart[Sequence[Contribution]], ...]
-    client: PreparedPart[str] | None
+    client: PreparedPart[ClientContext] | None
 
     @property
     def standing(self) -> StaticContext:
@@ -222,7 +222,7 @@ class SourceReading:
             self.capabilities,
             self.bulletin.value if self.bulletin else "",
             self.session_summary.value if self.session_summary else "",
-            self.client.value if self.client else "",
+            *(self.client.value if self.client else ()),
         )
 
     def turn_context(self, now_ms: int) -> TurnContext:

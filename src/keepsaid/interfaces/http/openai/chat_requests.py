@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from keepsaid.domain.client_history import HistoryLine, Side
+from keepsaid.domain.client_tools import TOOLS_MAX, OfferedTool, ResultOfClient
 from keepsaid.errors import InputError
 from keepsaid.text.normal import cut, digest, kind_of
 from keepsaid.values import frozen
@@ -20,6 +21,7 @@ MESSAGES_MAX = 5_000
 _INSTRUCTING = ("system", "developer")
 _RESULTS = ("tool", "function")
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+=-]+)*;base64,")
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NAMES = {"image": "picture", "audio": "recording", "video": "video"}
 
 
@@ -40,7 +42,8 @@ class SentPart(NamedTuple):
 class ChatRequest:
     """What one call asks: `lines` of users and the assistant, oldest first, with what came with the last of them.
 
-    `ignored` are the parameters that have no effect here.
+    `tools` are those of the client, `results` what they returned for the call that its turn waits for. `ignored` are
+    the parameters that have no effect here.
     """
 
     lines: tuple[HistoryLine, ...]
@@ -48,13 +51,17 @@ class ChatRequest:
     parts: tuple[SentPart, ...] = ()
     stream: bool = False
     with_usage: bool = False
+    tools: tuple[OfferedTool, ...] = ()
+    results: tuple[ResultOfClient, ...] = ()
     ignored: tuple[str, ...] = ()
 
 
-_CHAT = frozenset({"model", "messages", "stream", "stream_options", "user", "metadata", "store", "prompt_cache_key"})
+_CHAT = frozenset({
+    "model", "messages", "stream", "stream_options", "user", "metadata", "store", "prompt_cache_key", "tools",
+})  # fmt: skip
 _RESPONSE = frozenset({
     "model", "input", "instructions", "stream", "user", "metadata", "store", "conversation", "previous_response_id",
-    "prompt_cache_key",
+    "prompt_cache_key", "tools",
 })  # fmt: skip
 
 
@@ -62,8 +69,12 @@ def completion_request(fields: Fields) -> ChatRequest:
     """The body of `POST /v1/chat/completions`. Raises InputError, naming the field that is wrong."""
     options = fields.get("stream_options") or {}
     with_usage = isinstance(options, dict) and options.get("include_usage") is True
-    lines, instructions, parts = _read(_objects(fields.get("messages"), "messages"), "messages")
-    return ChatRequest(lines, instructions, parts, _flag(fields, "stream"), with_usage, _others(fields, _CHAT))
+    messages = _objects(fields.get("messages"), "messages")
+    results = _results(messages, "tool_call_id", "content")
+    lines, instructions, parts = _read(messages, "messages", is_answered=bool(results))
+    tools, ignored = _tools(fields)
+    ignored = (*_others(fields, _CHAT), *ignored)
+    return ChatRequest(lines, instructions, parts, _flag(fields, "stream"), with_usage, tools, results, ignored)
 
 
 def response_request(fields: Fields) -> ChatRequest:
@@ -71,15 +82,20 @@ def response_request(fields: Fields) -> ChatRequest:
     given = fields.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else _objects(given, "input")
     spoken = [item for item in items if item.get("type", "message") == "message"]
-    lines, instructions, parts = _read(spoken, "input")
+    results = _results([item for item in items if item.get("type") != "reasoning"], "call_id", "output")
+    lines, instructions, parts = _read(spoken, "input", is_answered=bool(results))
     above = fields.get("instructions")
     if above is not None and not isinstance(above, str):
         raise InputError(f"instructions must be text, not {kind_of(above)}")
     whole = "\n\n".join(filter(None, (above or "", instructions)))
-    return ChatRequest(lines, whole, parts, _flag(fields, "stream"), ignored=_others(fields, _RESPONSE))
+    tools, ignored = _tools(fields)
+    ignored = (*_others(fields, _RESPONSE), *ignored)
+    return ChatRequest(lines, whole, parts, _flag(fields, "stream"), tools=tools, results=results, ignored=ignored)
 
 
-def _read(messages: Sequence[Fields], where: str) -> tuple[tuple[HistoryLine, ...], str, tuple[SentPart, ...]]:
+def _read(
+    messages: Sequence[Fields], where: str, *, is_answered: bool
+) -> tuple[tuple[HistoryLine, ...], str, tuple[SentPart, ...]]:
     lines, instructions, latest = list[HistoryLine](), list[str](), list[SentPart]()
     for n, message in enumerate(messages):
         place, role = f"{where}[{n}]", message.get("role")
@@ -95,9 +111,45 @@ def _read(messages: Sequence[Fields], where: str) -> tuple[tuple[HistoryLine, ..
                 lines.append(HistoryLine(Side.ASSISTANT, text))
         elif role not in _RESULTS:
             raise InputError(f"{place}.role must be system, developer, user, assistant or tool, not {_quoted(role)}")
-    if not lines or lines[-1].side is not Side.USER:
+    while is_answered and lines and lines[-1].side is Side.ASSISTANT:
+        lines.pop()  # what the model wrote beside its calls
+    if not is_answered and (not lines or lines[-1].side is not Side.USER):
         raise InputError(f"the last of {where} must be what a user says")
     return tuple(lines), "\n\n".join(filter(None, instructions)), tuple(latest)
+
+
+def _results(messages: Sequence[Fields], id_name: str, text_name: str) -> tuple[ResultOfClient, ...]:
+    """What tools returned, at the end of a history."""
+    found = list[ResultOfClient]()
+    for message in reversed(messages):
+        call_id = message.get(id_name)
+        if not isinstance(call_id, str) or text_name not in message:
+            break
+        text, _ = _content(message[text_name], f"{text_name} of the result of {cut(call_id, 80)!r}")
+        found.append(ResultOfClient(call_id, text))
+    return tuple(reversed(found))
+
+
+def _tools(fields: Fields) -> tuple[tuple[OfferedTool, ...], tuple[str, ...]]:
+    """The functions that a client offers, and the names of tools of other kinds. Raises InputError."""
+    given = fields.get("tools") or []
+    if not isinstance(given, list) or len(given) > TOOLS_MAX:
+        raise InputError(f"tools must be a list of at most {TOOLS_MAX} objects")
+    tools, ignored = list[OfferedTool](), list[str]()
+    for n, tool in enumerate(given):
+        kind = tool.get("type") if isinstance(tool, dict) else None
+        if kind != "function":
+            ignored.append(f"tools[{n}] ({_quoted(kind)})")
+            continue
+        named = tool.get("function", tool)
+        name, schema = (named.get(one) for one in ("name", "parameters")) if isinstance(named, dict) else (None, None)
+        if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
+            raise InputError(f"tools[{n}] needs a name of 1 to 64 letters, digits, _ and -")
+        if schema is not None and not isinstance(schema, dict):
+            raise InputError(f"the parameters of tools[{n}] must be an object")
+        says = named.get("description")
+        tools.append(OfferedTool(name, says if isinstance(says, str) else "", schema or {"type": "object"}))
+    return tuple(tools), tuple(ignored)
 
 
 def _content(given: object, place: str) -> tuple[str, list[SentPart]]:

@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from keepsaid.app.instance import Instance
 from keepsaid.domain import views
 from keepsaid.domain.client_history import ClientCall
+from keepsaid.domain.client_tools import CallOfClient
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Lane
 from keepsaid.domain.principal import Principal
@@ -23,6 +24,7 @@ from keepsaid.interfaces.http.bodies import run_on_reader
 from keepsaid.interfaces.http.openai.chat_requests import ChatRequest, Fields
 from keepsaid.interfaces.http.responses import NotFound
 from keepsaid.interfaces.http.sent_files import FILES, read_files, receive_with_files
+from keepsaid.pipeline.prompt.client_parts import ClientContext
 from keepsaid.services.inbox import SETTLED, AnswerProgress
 from keepsaid.text.normal import cut, kind_of
 from keepsaid.values import frozen
@@ -105,6 +107,8 @@ async def begin(site: ChatSite, wanted: ChatRequest, call: ClientCall, *, goes_o
     """
     instance, who = site.instance, site.who
     chats = instance.services.chats
+    if wanted.results:
+        return await _with_results(site, wanted, call)
     place = await (chats.goes_on if goes_on else chats.place)(who, call)
     if (stored := place.stored) is not None:
         return Chat(stored.id, stored.lane, stored.received_at, wanted)
@@ -113,10 +117,25 @@ async def begin(site: ChatSite, wanted: ChatRequest, call: ClientCall, *, goes_o
     if wanted.parts:
         sent = await run_on_reader(site.request, lambda _: read_files(fields, instance.config.files.bytes_max))
     named = {FILES: sent.named} if sent is not None else {}
-    inbound = await chats.inbound(who, place, wanted.instructions, named)
+    inbound = await chats.inbound(who, place, ClientContext(wanted.instructions, wanted.tools), named)
     files, contents = (sent.files, sent.contents) if sent is not None else ((), ())
     received = await receive_with_files(site.request, instance, replace(inbound, files=files), contents)
     return Chat(received.id, received.lane, instance.clock.now_ms(), wanted)
+
+
+async def _with_results(site: ChatSite, wanted: ChatRequest, call: ClientCall) -> Chat:
+    """Go on with the turn that waits for the results of its client's tools. Raises InputError where none does."""
+    chats = site.instance.services.chats
+    stored = call.follows
+    if stored is None and call.lines:
+        stored = (await chats.place(site.who, call)).stored
+    if stored is None and call.conversation:
+        stored = await chats.last(site.who, call.conversation)
+    if stored is None:
+        ids = ", ".join(repr(cut(one.call_id, 80)) for one in wanted.results)
+        raise InputError(f"no turn waits for the results of these calls: {ids}", safe="Nothing was changed.")
+    await chats.deliver(stored.id, wanted.results)
+    return Chat(stored.id, stored.lane, stored.received_at, wanted)
 
 
 async def follow(site: ChatSite, chat: Chat) -> AsyncGenerator[AnswerProgress, None]:
@@ -140,12 +159,23 @@ async def answer_of(instance: Instance, story: views.Story) -> Answered:
     return Answered(text, story) if turn is None else Answered(text, story, turn.usage, len(chosen_in(turn.trace)))
 
 
-async def whole_answer(site: ChatSite, chat: Chat) -> Answered:
-    """The answer once it is there. Raises ClientDisconnect if the client leaves before: then it waits for the next."""
+async def call_for_client(site: ChatSite, chat: Chat, progress: AnswerProgress) -> CallOfClient | None:
+    """The call that the turn waits for its client to make, where the progress may have led to one."""
+    may_wait = progress.kind in ("tool", "silence", "story") and progress.story.batch is not None
+    return await site.instance.services.chats.pending(chat.message_id) if may_wait else None
+
+
+async def whole_answer(site: ChatSite, chat: Chat) -> Answered | CallOfClient:
+    """The answer once it is there, or the call that the client is to make first.
+
+    Raises ClientDisconnect if the client leaves before: then the answer waits for the next call.
+    """
     async with aclosing(follow(site, chat)) as progress:
         async for one in progress:
             if one.story.state in SETTLED:
                 return await answer_of(site.instance, one.story)
+            if (call := await call_for_client(site, chat, one)) is not None:
+                return call
             if one.kind == "silence" and await site.request.is_disconnected():
                 raise ClientDisconnect
     raise AssertionError("following ends with a settled message")

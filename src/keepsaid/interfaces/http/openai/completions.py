@@ -8,9 +8,10 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from keepsaid.domain.client_history import ClientCall
+from keepsaid.domain.client_tools import CallOfClient
 from keepsaid.domain.ids import show
 from keepsaid.domain.turn import Usage
 from keepsaid.errors import KeepsaidError
@@ -38,12 +39,24 @@ async def complete(site: chats.ChatSite, fields: Fields) -> Response:
         headers = {**chat.headers, **STREAM_HEADERS}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
     answer = await chats.whole_answer(site, chat)
-    message = {"role": "assistant", "content": answer.text, "refusal": None}
-    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+    message = {"role": "assistant", "content": None, "refusal": None}
+    if isinstance(answer, CallOfClient):
+        choice = _choice({**message, "tool_calls": [_call(answer)]}, "tool_calls")
+        shape = {**_head(chat, "chat.completion"), "choices": [choice], "usage": _usage(Usage())}
+        return JSONResponse(shape, headers=chat.headers)
+    choice = _choice({**message, "content": answer.text}, "stop")
     shape = {**_head(chat, "chat.completion"), "choices": [choice], "usage": _usage(answer.usage)}
     response = ConfirmedResponse(shape, partial(site.instance.services.asking.mark_seen, answer.story))
     response.headers.update({**chat.headers, **answer.headers})
     return response
+
+
+def _choice(message: Mapping[str, Any], finish: str) -> Mapping[str, Any]:
+    return {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
+
+
+def _call(call: CallOfClient) -> Mapping[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
 def _head(chat: chats.Chat, kind: str) -> dict[str, Any]:
@@ -71,6 +84,10 @@ async def _stream(site: chats.ChatSite, chat: chats.Chat) -> AsyncIterator[str]:
                 if isinstance(one, str):
                     yield chunk({"content": one}) if one else ": still here\n\n"
                     continue
+                if isinstance(one, CallOfClient):
+                    yield chunk({"tool_calls": [{"index": 0, **_call(one)}]})
+                    yield chunk({}, "tool_calls")
+                    break
                 yield chunk({}, "stop")
                 if chat.request.with_usage:
                     yield event({**head, "choices": [], "usage": _usage(one.usage)})
@@ -80,8 +97,11 @@ async def _stream(site: chats.ChatSite, chat: chats.Chat) -> AsyncIterator[str]:
     yield "data: [DONE]\n\n"
 
 
-async def pieces(site: chats.ChatSite, chat: chats.Chat) -> AsyncGenerator[str | chats.Answered, None]:
-    """The answer in pieces, "" for ten seconds of silence, and the whole at last. Raises Stopping and NotAnswered."""
+async def pieces(site: chats.ChatSite, chat: chats.Chat) -> AsyncGenerator[str | chats.Answered | CallOfClient, None]:
+    """The answer in pieces, "" for ten seconds of silence, and at last the whole or a call that the client is to make.
+
+    Raises Stopping and NotAnswered.
+    """
     spoken, silent = chats.Spoken(), 0
     async with aclosing(chats.follow(site, chat)) as progress:
         async for one in progress:
@@ -93,6 +113,9 @@ async def pieces(site: chats.ChatSite, chat: chats.Chat) -> AsyncGenerator[str |
                 if rest := spoken.rest(answer.text):
                     yield rest
                 yield answer
+            elif (call := await chats.call_for_client(site, chat, one)) is not None:
+                yield call
+                return
             elif one.kind == "piece" and one.text:
                 yield spoken.piece(one.text)
             elif silent and silent % STILL_HERE_EACH == 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.client_history import ClientCall
+from keepsaid.domain.client_tools import CallOfClient
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.principal import Principal
 from keepsaid.errors import InputError, KeepsaidError
@@ -44,6 +45,8 @@ async def respond(site: chats.ChatSite, fields: Fields) -> Response:
         headers = {**chat.headers, **STREAM_HEADERS}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
     answer = await chats.whole_answer(site, chat)
+    if isinstance(answer, CallOfClient):
+        return JSONResponse({**shape, "status": "completed", "output": [_call(answer)]}, headers=chat.headers)
     response = ConfirmedResponse(
         {**shape, **_finished(chat, answer)}, partial(site.instance.services.asking.mark_seen, answer.story)
     )
@@ -122,6 +125,11 @@ def _item(chat: chats.Chat, text: str, status: str = "completed") -> dict[str, A
     return {"type": "message", "id": item_id, "status": status, "role": "assistant", "content": content}
 
 
+def _call(call: CallOfClient) -> dict[str, Any]:
+    named = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
+    return {"type": "function_call", "id": f"fc_{call.id}", "status": "completed", **named}
+
+
 def _content(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
@@ -165,6 +173,13 @@ async def _stream(site: chats.ChatSite, chat: chats.Chat, shape: Mapping[str, An
                     yield make("response.output_text.delta", **place, delta=one, logprobs=[]) if one else _STILL_HERE
                     continue
                 whole = "".join(texts)
+                if isinstance(one, CallOfClient):
+                    for event in _call_events(make, one):
+                        yield event
+                    output = [_item(chat, whole)] if whole else []
+                    done = {**shape, "status": "completed", "output": [*output, _call(one)]}
+                    yield make("response.completed", response=done)
+                    break
                 yield make("response.output_text.done", **place, text=whole, logprobs=[])
                 yield make("response.content_part.done", **place, part=_content(whole))
                 yield make("response.output_item.done", output_index=0, item=_item(chat, whole))
@@ -177,3 +192,13 @@ async def _stream(site: chats.ChatSite, chat: chats.Chat, shape: Mapping[str, An
 
 
 _STILL_HERE = ": still here\n\n"
+
+
+def _call_events(make: Callable[..., str], call: CallOfClient) -> Iterator[str]:
+    """The events of a call that the client is to make."""
+    item = _call(call)
+    place = {"item_id": item["id"], "output_index": 1}
+    yield make("response.output_item.added", output_index=1, item={**item, "arguments": "", "status": "in_progress"})
+    yield make("response.function_call_arguments.delta", **place, delta=call.arguments)
+    yield make("response.function_call_arguments.done", **place, name=call.name, arguments=call.arguments)
+    yield make("response.output_item.done", output_index=1, item=item)

@@ -1,0 +1,74 @@
+"""What a client sends with a message for its turn alone: instructions, and tools of its own (spec: doors, A5 and A7).
+
+Neither is said by anybody nor remembered. The message names the hash of each; the text is kept beside it for a day,
+once for all calls that send the same, so that another process and a turn that is tried again have it too.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from keepsaid.domain.client_tools import OfferedTool, offers_in, offers_text
+from keepsaid.domain.message import StoredMessage, Trust
+from keepsaid.domain.process import Note
+from keepsaid.domain.turn import ClaimedBatch
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store_views import Notes
+from keepsaid.text.normal import digest, normalise
+
+INSTRUCTIONS, TOOLS = "client_instructions", "client_tools"
+"""The fields of a message's payload that have the hashes."""
+
+CHARS_MAX = 32_000
+_KEPT_MS = 86_400_000
+_BYTES_MAX = 1_000_000
+
+
+class ClientContext(NamedTuple):
+    """The instructions and the tools of a turn's client."""
+
+    instructions: str = ""
+    tools: tuple[OfferedTool, ...] = ()
+
+
+class ClientParts:
+    """Keeps and reads them."""
+
+    def __init__(self, notes: Notes, clock: Clock) -> None:
+        self._notes = notes
+        self._clock = clock
+
+    async def keep(self, instructions: str, tools: tuple[OfferedTool, ...]) -> dict[str, str]:
+        """Keep both for a day; returns the fields that name them in a message."""
+        fields = dict[str, str]()
+        if instructions:
+            fields[INSTRUCTIONS] = await self._keep(normalise(instructions)[:CHARS_MAX])
+        if tools:
+            fields[TOOLS] = await self._keep(offers_text(tools))
+        return fields
+
+    async def read(self, claimed: ClaimedBatch) -> ClientContext:
+        """What the newest message of a batch came with; nothing for what nobody known sent."""
+        fields = _fields_of(claimed.messages[-1])
+        instructions, tools = [await self._read(fields.get(name)) for name in (INSTRUCTIONS, TOOLS)]
+        return ClientContext(instructions, offers_in(tools))
+
+    async def _keep(self, text: str) -> str:
+        hashed, now = digest(text).hex(), self._clock.now_ms()
+        await self._notes.apply(Note(f"client:{hashed}", text, now + _KEPT_MS, now))
+        return hashed
+
+    async def _read(self, hashed: object) -> str:
+        return await self._notes.note(f"client:{hashed}", self._clock.now_ms()) if isinstance(hashed, str) else ""
+
+
+def _fields_of(message: StoredMessage) -> dict[str, object]:
+    payload = message.inbound.content.payload
+    if message.inbound.origin.trust is Trust.EXTERNAL or b'"client_' not in payload or len(payload) > _BYTES_MAX:
+        return {}
+    try:
+        body = json.loads(payload)
+    except (ValueError, RecursionError):
+        return {}
+    return body if isinstance(body, dict) else {}
