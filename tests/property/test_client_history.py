@@ -33,7 +33,7 @@ class Client:
     compactions: int = 0
 
     def call(self) -> ClientCall:
-        """One more call: a new message, an edit, another branch, the same again, or after the history was shortened."""
+        """One more call: a new message, an edit, a fork, the same again, or after the history was shortened."""
         chance = self.chance
         deed = chance.choice(("say", "say", "say", "edit", "fork", "retry", "regenerate", "compact"))
         if not self.known or deed == "say":

@@ -123,7 +123,7 @@ async def test_an_edited_message_leaves_what_was_said_after_it(tmp_path: Path) -
         assert said[-1].endswith("two, edited")
         assert not [text for text in said if text in ("two", "answer 2", "three")]
         assert await here.stored() == ["one", "two", "three", "two, edited"]
-        # the branch goes on, and so does the one that was left
+        # the fork goes on, and so does the one that was left
         assert await here.say([*edited, assistant("answer 4"), user("four")], "room") == "answer 5"
         assert [text for _, text in here.shown()][:4] == ["one", "answer 1", "two, edited", "answer 4"]
         assert await here.say([*third, assistant("answer 3"), user("five")], "room") == "answer 6"

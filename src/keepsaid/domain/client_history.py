@@ -127,13 +127,13 @@ def placement(
     unseen, text = _new_lines(call.lines, found[-1] if found else 0)
     made = replace(made, text=text, unseen=unseen)
     if before is not None:
-        return _in_lane(made, before.lane) if before.is_last else _branch(made, before.lane, named, before.id)
+        return _in_lane(made, before.lane) if before.is_last else _fork(made, before.lane, named, before.id)
     if newest is None:
         return made
     if len(call.lines) > 1:
         # the client shortened its history, and the lane has it whole
         return replace(_in_lane(made, newest.lane), unseen=())
-    return _branch(made, newest.lane, named, None)
+    return _fork(made, newest.lane, named, None)
 
 
 def _is_same(call: ClientCall, last: ChainedMessage, now_ms: int) -> bool:
@@ -164,8 +164,8 @@ def _in_lane(made: Placement, lane: Lane) -> Placement:
     return replace(made, conversation=lane.conversation, topic=topic_of(lane) or "")
 
 
-def _branch(made: Placement, lane: Lane, named: str, after: int | None) -> Placement:
-    return replace(made, conversation=lane.conversation, topic=f"branch-{named[:16]}", after=after)
+def _fork(made: Placement, lane: Lane, named: str, after: int | None) -> Placement:
+    return replace(made, conversation=lane.conversation, topic=f"fork-{named[:16]}", after=after)
 
 
 def _plain(text: str) -> str:

@@ -165,7 +165,7 @@ class Inbound:
     `conversation_name` is the chat's title on its medium, kept as a note of the conversation. `addressed` says that the
     medium itself names the agent in it, as by a mention, and `more_ms` for how long a part that follows is waited for.
     `by_bot` says that no person wrote it; not stored. `files` is what came with it and can be fetched from its channel.
-    A lane that it opens begins with what was said in the conversation up to the message `branches_after`; not stored.
+    A lane that it opens begins with what was said in the conversation up to the message `forks_after`; not stored.
     With `whole`, nothing that belongs to it follows: its window closes at once.
     """
 
@@ -181,7 +181,7 @@ class Inbound:
     more_ms: int = 0
     by_bot: bool = False
     files: tuple[Attachment, ...] = ()
-    branches_after: int | None = None
+    forks_after: int | None = None
     whole: bool = False
 
     @property

@@ -138,7 +138,7 @@ def _normalised(inbound: Inbound) -> Inbound:
         more_ms=inbound.more_ms,
         by_bot=inbound.by_bot,
         files=inbound.files,
-        branches_after=inbound.branches_after,
+        forks_after=inbound.forks_after,
         whole=inbound.whole,
     )
 

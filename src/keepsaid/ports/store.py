@@ -11,7 +11,7 @@ from keepsaid.ports.memory_store import Shelf, TextLeg, Vectors
 
 class Store(
     store_views.Operations,
-    store_views.BranchView,
+    store_views.HistoryView,
     store_views.BufferView,
     store_views.CountView,
     store_views.LaneView,

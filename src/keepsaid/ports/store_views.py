@@ -33,7 +33,7 @@ class Operations(Protocol):
         """
 
 
-class BranchView(Protocol):
+class HistoryView(Protocol):
     """Finds the messages of clients that keep the history of a conversation themselves.
 
     A place is a channel, an account and a conversation; "" for any conversation of the account.

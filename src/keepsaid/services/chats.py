@@ -71,7 +71,7 @@ class ChatService:
             Content(payload, place.text),
             ProviderMarks(place.key, place.place),
             topic=place.topic or None,
-            branches_after=place.after,
+            forks_after=place.after,
             whole=True,
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from keepsaid.adapters.sql import query
-from keepsaid.adapters.sql.operations import branches, journal
+from keepsaid.adapters.sql.operations import forks, journal
 from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, scalar, write_rows
 from keepsaid.adapters.sql.tombstones import seal
 from keepsaid.domain import strand, views
@@ -277,8 +277,8 @@ class MessageInserter:
                 previous_id = arrival.id
                 if number % MARKED_EACH == 0:
                     marks.append((lane_id, number, arrival.id))
-            if head == len(gain) and (after := gain[0].arrival.inbound.branches_after) is not None:
-                branches.begin(db, lane, lane_id, after, gain[0].arrival.at)
+            if head == len(gain) and (after := gain[0].arrival.inbound.forks_after) is not None:
+                forks.begin(db, lane, lane_id, after, gain[0].arrival.at)
         write_rows(db, SQL["keep_messages"], rows)
         write_rows(db, SQL["keep_marks"], marks)
         write_rows(db, SQL["keep_addressed"], [(one.arrival.id,) for one in fresh if one.arrival.inbound.addressed])

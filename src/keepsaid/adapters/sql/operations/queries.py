@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from keepsaid.adapters.sql.operations import (
-    branches,
     collection,
     cursors,
     files,
+    forks,
     journal,
     leases,
     outbox,
@@ -179,10 +179,10 @@ class SqlLanes(SqlView):
         self.pairings = pairing.SqlPairings(readers)
         self.files = SqlFiles(readers)
 
-    # BranchView
-    chained = reads(branches.chained)
-    newest = reads(branches.newest)
-    chained_one = reads(branches.chained_one)
+    # HistoryView
+    chained = reads(forks.chained)
+    newest = reads(forks.newest)
+    chained_one = reads(forks.chained_one)
 
     # BufferView, MarksView
     due = reads(views.due)

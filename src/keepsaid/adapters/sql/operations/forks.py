@@ -1,17 +1,17 @@
-"""Branches: lanes that leave another one after a message of it, and begin with what was said up to there."""
+"""Forks: lanes that leave another one after a message of it, and begin with what was said up to there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from keepsaid.adapters.sql.operations import sessions
-from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only
+from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only, scalar
 from keepsaid.domain.client_history import CHAIN_MAX, ChainedMessage
 from keepsaid.domain.compaction import CutReason
 from keepsaid.domain.context import TAIL_MAX
 from keepsaid.domain.message import Lane
 
-SQL = load("branches")
+SQL = load("forks")
 _FOUND_MAX = 2 * CHAIN_MAX
 
 
@@ -31,7 +31,8 @@ def begin(db: SqlSession, lane: Lane, lane_id: int, after: int, at: int) -> None
     altered = db.altered("transcript", positions, parent_id) if positions else ()
     db.post(SQL["copy_records"], (lane_id, *span, db.numbers([0, *sorted(altered)])))
     db.post(SQL["count_records"], (lane_id,))
-    if version is not None and not db.altered("lane_summary", [version], parent_id):
+    secret = scalar(db, sessions.SQL["incognito_between"], (parent_id, 1, covered))
+    if version is not None and not secret and not db.altered("lane_summary", [version], parent_id):
         text, kind, model, messages, chars, made_at, trust = only(db, SQL["summary"], (parent_id, version))
         made = (text, kind, model, made_at, messages, chars, trust)
         db.post(sessions.SQL["keep_summary"], (lane_id, 1, 1, 0, *made))
