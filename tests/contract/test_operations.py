@@ -24,15 +24,10 @@ from keepsaid.domain.session import Rest
 from keepsaid.testing.builders import CHANNEL, consulted, lane_of, outcome, said, step, verdict
 from keepsaid_testkit.contracts import operations as suite
 from keepsaid_testkit.contracts.bodies import BodiesContract
-from keepsaid_testkit.contracts.forks import ForkContract
 from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 
 class TestIntake(suite.IntakeContract):
-    """See the contract."""
-
-
-class TestForks(ForkContract):
     """See the contract."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keepsaid_testkit.contracts import operations as suite
+from keepsaid_testkit.contracts.forks import ForkContract
 
 
 class TestTask(suite.TaskContract):
@@ -51,6 +52,10 @@ class TestTurnFile(suite.TurnFileContract):
 
 class TestRecordedTalk(suite.RecordedTalkContract):
     """What was said to another agent."""
+
+
+class TestFork(ForkContract):
+    """How a lane begins that leaves another."""
 
 
 class TestLateEdit(suite.LateEditContract):

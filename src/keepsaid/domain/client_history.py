@@ -30,7 +30,7 @@ class Side(StrEnum):
 
 @frozen
 class HistoryLine:
-    """A line of a history; `beside` stands for what came with its words, such as pictures."""
+    """A line of a history; `beside` is a hash of what came with its words, such as pictures."""
 
     side: Side
     text: str

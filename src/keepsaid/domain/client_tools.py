@@ -46,16 +46,16 @@ class ResultOfClient:
     text: str
 
 
-def offers_text(tools: tuple[OfferedTool, ...]) -> str:
+def tools_as_text(tools: tuple[OfferedTool, ...]) -> str:
     """The tools of one message as they are kept."""
     return json.dumps([[one.name, one.description, dict(one.schema)] for one in tools], sort_keys=True)
 
 
-def offers_in(text: str) -> tuple[OfferedTool, ...]:
+def tools_from_text(text: str) -> tuple[OfferedTool, ...]:
     """The tools that a kept text has."""
     return tuple(OfferedTool(*one) for one in json.loads(text)) if text else ()
 
 
-def call_in(text: str) -> CallOfClient | None:
+def call_from_text(text: str) -> CallOfClient | None:
     """The call that a noted text has."""
     return CallOfClient(*json.loads(text)) if text else None

@@ -11,7 +11,6 @@ from keepsaid.ports.memory_store import Shelf, TextLeg, Vectors
 
 class Store(
     store_views.Operations,
-    store_views.HistoryView,
     store_views.BufferView,
     store_views.CountView,
     store_views.LaneView,
@@ -46,6 +45,10 @@ class Store(
     @property
     def pairings(self) -> store_views.PairingView:
         """Who may talk to the agent on channels that not everybody may use."""
+
+    @property
+    def histories(self) -> store_views.HistoryView:
+        """Messages of clients that keep the history of a conversation themselves."""
 
     @property
     def files(self) -> store_views.FileView:

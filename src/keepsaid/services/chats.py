@@ -33,8 +33,8 @@ class ChatService:
     async def place(self, who: Principal, call: ClientCall) -> Placement:
         """Where a call belongs; the same call again is that of the message that is stored already."""
         here = who.channel, who.name, call.conversation
-        newest = await self._store.newest(here) if call.conversation else None
-        known = list(await self._store.chained(here, call.chain[-CHAIN_MAX:]))
+        newest = await self._store.histories.newest(here) if call.conversation else None
+        known = list(await self._store.histories.chained(here, call.chain[-CHAIN_MAX:]))
         if known and len(call.lines) == 1 and known[0].place == call.chain[-1]:
             known[0] = replace(known[0], is_fetched=await self._is_fetched(known[0].id))
         return placement(call, known, newest, self._clock.now_ms())
@@ -44,7 +44,7 @@ class ChatService:
 
         The text of its last message again is the same call until the answer was fetched.
         """
-        last = await self._store.newest((who.channel, who.name, call.conversation))
+        last = await self._store.histories.newest((who.channel, who.name, call.conversation))
         if last is None:
             return await self.place(who, call)
         if await self._repeats(last, call):
@@ -53,7 +53,7 @@ class ChatService:
 
     async def message(self, who: Principal, message_id: int) -> ChainedMessage:
         """A message of a conversation of the caller. Raises InputError for any other."""
-        found = await self._store.chained_one(message_id, who.channel, who.name)
+        found = await self._store.histories.chained_one(message_id, who.channel, who.name)
         if found is None:
             raise InputError("there is no such response in a conversation of this key", safe="Nothing was stored.")
         return found
@@ -77,7 +77,7 @@ class ChatService:
 
     async def last(self, who: Principal, conversation: str) -> ChainedMessage:
         """The last message of a conversation of the caller. Raises InputError where there is none."""
-        found = await self._store.newest((who.channel, who.name, conversation))
+        found = await self._store.histories.newest((who.channel, who.name, conversation))
         if found is None:
             raise InputError("nothing was said in this conversation yet", safe="Nothing was stored.")
         return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from keepsaid.domain.client_tools import OfferedTool, offers_in, offers_text
+from keepsaid.domain.client_tools import OfferedTool, tools_as_text, tools_from_text
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.process import Note
 from keepsaid.domain.turn import ClaimedBatch
@@ -45,14 +45,14 @@ class ClientParts:
         if instructions:
             fields[INSTRUCTIONS] = await self._keep(normalise(instructions)[:CHARS_MAX])
         if tools:
-            fields[TOOLS] = await self._keep(offers_text(tools))
+            fields[TOOLS] = await self._keep(tools_as_text(tools))
         return fields
 
     async def read(self, claimed: ClaimedBatch) -> ClientContext:
         """What the newest message of a batch came with; nothing for what nobody known sent."""
         fields = _fields_of(claimed.messages[-1])
         instructions, tools = [await self._read(fields.get(name)) for name in (INSTRUCTIONS, TOOLS)]
-        return ClientContext(instructions, offers_in(tools))
+        return ClientContext(instructions, tools_from_text(tools))
 
     async def _keep(self, text: str) -> str:
         hashed, now = digest(text).hex(), self._clock.now_ms()

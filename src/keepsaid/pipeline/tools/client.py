@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 
-from keepsaid.domain.client_tools import WAIT_S, CallOfClient, OfferedTool, ResultOfClient, call_in
+from keepsaid.domain.client_tools import WAIT_S, CallOfClient, OfferedTool, ResultOfClient, call_from_text
 from keepsaid.domain.message import Trust
 from keepsaid.domain.process import Note
 from keepsaid.domain.prompt import Json
@@ -47,7 +47,7 @@ class ClientTools:
     async def pending(self, message_id: int) -> CallOfClient | None:
         """The call of a message's turn that waits for its client."""
         now = self._clock.now_ms()
-        call = call_in(await self._notes.note(_call(message_id), now))
+        call = call_from_text(await self._notes.note(_call(message_id), now))
         return None if call is None or await self._notes.note(_result(message_id, call.id), now) else call
 
     async def deliver(self, message_id: int, results: Sequence[ResultOfClient]) -> None:

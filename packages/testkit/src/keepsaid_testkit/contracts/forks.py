@@ -139,21 +139,21 @@ class ForkContract:
         one, two = await chat(road, "one", "two")
         elsewhere = (await road.receive(placed("x", "place x", room="elsewhere"))).id
         here = _here(placed("", ""))
-        found = await store.chained(here, ["place one", "place two", "place x", "unknown"])
+        found = await store.histories.chained(here, ["place one", "place two", "place x", "unknown"])
         assert [(at.id, at.place, at.number, at.is_last) for at in found] == [
             (two, "place two", 2, True),
             (one, "place one", 1, False),
         ]
-        anywhere = await store.chained((*here[:2], ""), ["place x", "place one"])
+        anywhere = await store.histories.chained((*here[:2], ""), ["place x", "place one"])
         assert [at.id for at in anywhere] == [elsewhere, one]
-        assert await store.chained(("other", *here[1:]), ["place one"]) == []
-        assert await store.chained(here, []) in ([], ())
-        newest = await store.newest(here)
+        assert await store.histories.chained(("other", *here[1:]), ["place one"]) == []
+        assert await store.histories.chained(here, []) in ([], ())
+        newest = await store.histories.newest(here)
         assert newest is not None
         assert (newest.id, newest.lane) == (two, lane_of())
-        assert await store.newest((*here[:2], "nowhere")) is None
-        assert await store.chained_one(one, *here[:2]) == found[1]
-        assert await store.chained_one(one, "other", here[1]) is None
+        assert await store.histories.newest((*here[:2], "nowhere")) is None
+        assert await store.histories.chained_one(one, *here[:2]) == found[1]
+        assert await store.histories.chained_one(one, "other", here[1]) is None
 
 
 def _here(inbound: Inbound) -> tuple[str, str, str]:

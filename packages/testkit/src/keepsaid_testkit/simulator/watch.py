@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from keepsaid.domain.batch import DueLane, WaitingGroup
-from keepsaid.domain.client_history import ChainedMessage
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit
 from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, Summary, TranscriptSpan
 from keepsaid.domain.event import Distribute, TellNews
@@ -23,7 +22,7 @@ from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview
 from keepsaid.errors import StoreFull
 from keepsaid.ports.memory_maintenance import ForgettingView, ReachView
 from keepsaid.ports.store import Store
-from keepsaid.ports.store_views import FileView, JournalView, PairingView, R, ScheduleView, TaskView
+from keepsaid.ports.store_views import FileView, HistoryView, JournalView, PairingView, R, ScheduleView, TaskView
 from keepsaid_testkit.simulator.ears import note
 from keepsaid_testkit.simulator.ledger import RunRecord
 from keepsaid_testkit.simulator.loop import Killed, SimulatedLife
@@ -100,6 +99,11 @@ class _Retention:
 
 class _Listed(_Retention):
     """Lanes and their summaries, as they are."""
+
+    @property
+    def histories(self) -> HistoryView:
+        """Messages of clients that keep their history."""
+        return self.store.histories
 
     async def lanes(self, limit: int) -> Sequence[LaneLine]:
         """Lanes, those first where somebody spoke last."""
@@ -218,18 +222,6 @@ class _Views(_Collections):
 
 class Views(_Views):
     """Every read of a store, as it is."""
-
-    async def chained(self, place: tuple[str, str, str], places: Sequence[str]) -> Sequence[ChainedMessage]:
-        """Messages with these places."""
-        return await self.store.chained(place, places)
-
-    async def newest(self, place: tuple[str, str, str]) -> ChainedMessage | None:
-        """The last message of a conversation."""
-        return await self.store.newest(place)
-
-    async def chained_one(self, message_id: int, channel: str, account: str) -> ChainedMessage | None:
-        """One message of an account."""
-        return await self.store.chained_one(message_id, channel, account)
 
     async def due(self, at: int, limit: int) -> tuple[DueLane, ...]:
         """Lanes whose window has closed."""

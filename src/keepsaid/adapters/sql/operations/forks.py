@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keepsaid.adapters.sql.operations import sessions
-from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only, scalar
+from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, as_json, column, every, load, one, only, reads, scalar
 from keepsaid.domain.client_history import CHAIN_MAX, ChainedMessage
 from keepsaid.domain.compaction import CutReason
 from keepsaid.domain.context import TAIL_MAX
@@ -60,20 +60,28 @@ def _covered(db: SqlSession, lane_id: int, until: int) -> tuple[int, int | None]
     return covered, summary
 
 
-def chained(db: SqlSession, place: tuple[str, str, str], places: Sequence[str]) -> Sequence[ChainedMessage]:
+def _chained(db: SqlSession, place: tuple[str, str, str], places: Sequence[str]) -> Sequence[ChainedMessage]:
     if not places:
         return ()
     return [_message(row) for row in every(db, SQL["chained"], (as_json(places), *place, _FOUND_MAX))]
 
 
-def newest(db: SqlSession, place: tuple[str, str, str]) -> ChainedMessage | None:
+def _newest(db: SqlSession, place: tuple[str, str, str]) -> ChainedMessage | None:
     return next(map(_message, every(db, SQL["newest"], place)), None)
 
 
-def chained_one(db: SqlSession, message_id: int, channel: str, account: str) -> ChainedMessage | None:
+def _chained_one(db: SqlSession, message_id: int, channel: str, account: str) -> ChainedMessage | None:
     return next(map(_message, every(db, SQL["chained_one"], (message_id, channel, account))), None)
 
 
 def _message(row: Row) -> ChainedMessage:
     message_id, *lane, number, head, place, external_id, at = row
     return ChainedMessage(message_id, Lane(*lane), number, head, place or "", external_id, at)
+
+
+class SqlHistories(SqlView):
+    """Messages by their places in the histories of clients; read only."""
+
+    chained = reads(_chained)
+    newest = reads(_newest)
+    chained_one = reads(_chained_one)

@@ -8,7 +8,6 @@ from keepsaid.adapters.sql.operations import (
     collection,
     cursors,
     files,
-    forks,
     journal,
     leases,
     outbox,
@@ -27,6 +26,7 @@ from keepsaid.adapters.sql.operations import forgetting as forgetful
 from keepsaid.adapters.sql.operations import schedules as schedule_commits
 from keepsaid.adapters.sql.operations import sessions as lane_sessions
 from keepsaid.adapters.sql.operations.forgetting_reach import SqlForgettings, SqlReach
+from keepsaid.adapters.sql.operations.forks import SqlHistories
 from keepsaid.adapters.sql.operations.intake import MessageInserter
 from keepsaid.adapters.sql.operations.work_views import SqlFiles, SqlSchedules, SqlTasks
 from keepsaid.adapters.sql.query import ApplyOne, CommitTable, SqlReaders, SqlSession, SqlView, emptied, reads
@@ -178,11 +178,7 @@ class SqlLanes(SqlView):
         self.schedules = SqlSchedules(readers)
         self.pairings = pairing.SqlPairings(readers)
         self.files = SqlFiles(readers)
-
-    # HistoryView
-    chained = reads(forks.chained)
-    newest = reads(forks.newest)
-    chained_one = reads(forks.chained_one)
+        self.histories = SqlHistories(readers)
 
     # BufferView, MarksView
     due = reads(views.due)

@@ -21,7 +21,7 @@ from keepsaid.domain.receipt import chosen_in
 from keepsaid.domain.turn import Usage
 from keepsaid.errors import InputError, KeepsaidError, Stopping
 from keepsaid.interfaces.http.bodies import run_on_reader
-from keepsaid.interfaces.http.openai.chat_requests import ChatRequest, Fields
+from keepsaid.interfaces.http.openai.chat_requests import ChatCall, Fields
 from keepsaid.interfaces.http.responses import NotFound
 from keepsaid.interfaces.http.sent_files import FILES, read_files, receive_with_files
 from keepsaid.pipeline.prompt.client_parts import ClientContext
@@ -30,7 +30,7 @@ from keepsaid.text.normal import cut, kind_of
 from keepsaid.values import frozen
 
 MODEL = "keepsaid"
-"""The model that stands for the agent."""
+"""The model that is the agent."""
 
 CONVERSATION_HEADERS = (
     "x-keepsaid-conversation",
@@ -61,18 +61,18 @@ class ChatSite(NamedTuple):
     stopping: asyncio.Event
 
 
-NOTHING_ASKED = ChatRequest(())
+NOTHING_ASKED = ChatCall(())
 """The request of a message that is only looked at."""
 
 
 @frozen
-class Chat:
+class StoredCall:
     """A message that waits for its answer, or has it: of whom, in which lane, since when (milliseconds UTC)."""
 
     message_id: int
     lane: Lane
     at: int
-    request: ChatRequest = field(repr=False)
+    request: ChatCall = field(repr=False)
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -100,7 +100,7 @@ class Answered:
         return {"X-Keepsaid-Turn": show("turn", self.story.turn_id), "X-Keepsaid-Memories": str(self.memories)}
 
 
-async def begin(site: ChatSite, wanted: ChatRequest, call: ClientCall, *, goes_on: bool = False) -> Chat:
+async def begin(site: ChatSite, wanted: ChatCall, call: ClientCall, *, goes_on: bool = False) -> StoredCall:
     """Put a call's message in, unless it is there already. Raises InputError, KeyConflict and StoreError.
 
     With `goes_on`, the client leaves the history of the conversation to the server.
@@ -111,7 +111,7 @@ async def begin(site: ChatSite, wanted: ChatRequest, call: ClientCall, *, goes_o
         return await _with_results(site, wanted, call)
     place = await (chats.goes_on if goes_on else chats.place)(who, call)
     if (stored := place.stored) is not None:
-        return Chat(stored.id, stored.lane, stored.received_at, wanted)
+        return StoredCall(stored.id, stored.lane, stored.received_at, wanted)
     fields = {FILES: [part.as_field for part in wanted.parts]}
     sent = None
     if wanted.parts:
@@ -120,10 +120,10 @@ async def begin(site: ChatSite, wanted: ChatRequest, call: ClientCall, *, goes_o
     inbound = await chats.inbound(who, place, ClientContext(wanted.instructions, wanted.tools), named)
     files, contents = (sent.files, sent.contents) if sent is not None else ((), ())
     received = await receive_with_files(site.request, instance, replace(inbound, files=files), contents)
-    return Chat(received.id, received.lane, instance.clock.now_ms(), wanted)
+    return StoredCall(received.id, received.lane, instance.clock.now_ms(), wanted)
 
 
-async def _with_results(site: ChatSite, wanted: ChatRequest, call: ClientCall) -> Chat:
+async def _with_results(site: ChatSite, wanted: ChatCall, call: ClientCall) -> StoredCall:
     """Go on with the turn that waits for the results of its client's tools. Raises InputError where none does."""
     chats = site.instance.services.chats
     stored = call.follows
@@ -135,10 +135,10 @@ async def _with_results(site: ChatSite, wanted: ChatRequest, call: ClientCall) -
         ids = ", ".join(repr(cut(one.call_id, 80)) for one in wanted.results)
         raise InputError(f"no turn waits for the results of these calls: {ids}", safe="Nothing was changed.")
     await chats.deliver(stored.id, wanted.results)
-    return Chat(stored.id, stored.lane, stored.received_at, wanted)
+    return StoredCall(stored.id, stored.lane, stored.received_at, wanted)
 
 
-async def follow(site: ChatSite, chat: Chat) -> AsyncGenerator[AnswerProgress, None]:
+async def follow(site: ChatSite, chat: StoredCall) -> AsyncGenerator[AnswerProgress, None]:
     """What happens to a message until it is settled. Raises Stopping where the server stops before that."""
     asking, over = site.instance.services.asking, site.stopping.is_set
     async with aclosing(asking.follow(chat.message_id, chat.lane, over)) as progress:
@@ -159,13 +159,13 @@ async def answer_of(instance: Instance, story: views.Story) -> Answered:
     return Answered(text, story) if turn is None else Answered(text, story, turn.usage, len(chosen_in(turn.trace)))
 
 
-async def call_for_client(site: ChatSite, chat: Chat, progress: AnswerProgress) -> CallOfClient | None:
+async def call_for_client(site: ChatSite, chat: StoredCall, progress: AnswerProgress) -> CallOfClient | None:
     """The call that the turn waits for its client to make, where the progress may have led to one."""
     may_wait = progress.kind in ("tool", "silence", "story") and progress.story.batch is not None
     return await site.instance.services.chats.pending(chat.message_id) if may_wait else None
 
 
-async def whole_answer(site: ChatSite, chat: Chat) -> Answered | CallOfClient:
+async def whole_answer(site: ChatSite, chat: StoredCall) -> Answered | CallOfClient:
     """The answer once it is there, or the call that the client is to make first.
 
     Raises ClientDisconnect if the client leaves before: then the answer waits for the next call.
@@ -181,7 +181,7 @@ async def whole_answer(site: ChatSite, chat: Chat) -> Answered | CallOfClient:
     raise AssertionError("following ends with a settled message")
 
 
-class Spoken:
+class AnswerPieces:
     """The pieces of one answer as a client got them, which cannot be taken back."""
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class Spoken:
         return text
 
     def tool(self) -> None:
-        """A tool runs: what the model wrote before is no part of its answer."""
+        """A tool runs: what the model wrote before does not belong to its answer."""
         self._since = ""
 
     def rest(self, answer: str) -> str:

@@ -59,7 +59,7 @@ def _call(call: CallOfClient) -> Mapping[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
-def _head(chat: chats.Chat, kind: str) -> dict[str, Any]:
+def _head(chat: chats.StoredCall, kind: str) -> dict[str, Any]:
     number = show("message", chat.message_id).partition("_")[2]
     return {"id": f"chatcmpl-{number}", "object": kind, "created": chat.at // 1_000, "model": chats.MODEL}
 
@@ -69,7 +69,7 @@ def _usage(usage: Usage) -> Mapping[str, int]:
     return {"prompt_tokens": usage.tokens_in, "completion_tokens": usage.tokens_out, "total_tokens": total}
 
 
-async def _stream(site: chats.ChatSite, chat: chats.Chat) -> AsyncIterator[str]:
+async def _stream(site: chats.ChatSite, chat: chats.StoredCall) -> AsyncIterator[str]:
     head = _head(chat, "chat.completion.chunk")
     if chat.request.with_usage:
         head["usage"] = None
@@ -97,27 +97,29 @@ async def _stream(site: chats.ChatSite, chat: chats.Chat) -> AsyncIterator[str]:
     yield "data: [DONE]\n\n"
 
 
-async def pieces(site: chats.ChatSite, chat: chats.Chat) -> AsyncGenerator[str | chats.Answered | CallOfClient, None]:
+async def pieces(
+    site: chats.ChatSite, chat: chats.StoredCall
+) -> AsyncGenerator[str | chats.Answered | CallOfClient, None]:
     """The answer in pieces, "" for ten seconds of silence, and at last the whole or a call that the client is to make.
 
     Raises Stopping and NotAnswered.
     """
-    spoken, silent = chats.Spoken(), 0
+    sent, silent = chats.AnswerPieces(), 0
     async with aclosing(chats.follow(site, chat)) as progress:
         async for one in progress:
             silent = silent + 1 if one.kind == "silence" else 0
             if one.kind == "tool":
-                spoken.tool()
+                sent.tool()
             if one.story.state in SETTLED:
                 answer = await chats.answer_of(site.instance, one.story)
-                if rest := spoken.rest(answer.text):
+                if rest := sent.rest(answer.text):
                     yield rest
                 yield answer
             elif (call := await chats.call_for_client(site, chat, one)) is not None:
                 yield call
                 return
             elif one.kind == "piece" and one.text:
-                yield spoken.piece(one.text)
+                yield sent.piece(one.text)
             elif silent and silent % STILL_HERE_EACH == 0:
                 yield ""
 

@@ -64,7 +64,7 @@ async def fetch(instance: Instance, who: Principal, response_id: str) -> Respons
     story = await instance.services.asking.story(found.id)
     if story is None:
         raise NotFound("the response was forgotten, or is so old that it was pruned")
-    chat = chats.Chat(found.id, found.lane, found.received_at, chats.NOTHING_ASKED)
+    chat = chats.StoredCall(found.id, found.lane, found.received_at, chats.NOTHING_ASKED)
     if story.state not in SETTLED:
         return JSONResponse(_head(chat))
     answer = await chats.answer_of(instance, story)
@@ -95,7 +95,7 @@ def _number(response_id: str) -> int:
     return number
 
 
-def _head(chat: chats.Chat) -> dict[str, Any]:
+def _head(chat: chats.StoredCall) -> dict[str, Any]:
     """A response that is not there yet."""
     number = show("message", chat.message_id).partition("_")[2]
     return {
@@ -119,7 +119,7 @@ def _head(chat: chats.Chat) -> dict[str, Any]:
     }
 
 
-def _item(chat: chats.Chat, text: str, status: str = "completed") -> dict[str, Any]:
+def _item(chat: chats.StoredCall, text: str, status: str = "completed") -> dict[str, Any]:
     content = [_content(text)] if status == "completed" else []
     item_id = f"item_{show('message', chat.message_id).partition('_')[2]}"
     return {"type": "message", "id": item_id, "status": status, "role": "assistant", "content": content}
@@ -134,7 +134,7 @@ def _content(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _finished(chat: chats.Chat, answer: chats.Answered) -> Mapping[str, Any]:
+def _finished(chat: chats.StoredCall, answer: chats.Answered) -> Mapping[str, Any]:
     usage = {
         "input_tokens": answer.usage.tokens_in,
         "input_tokens_details": {"cached_tokens": 0},
@@ -158,7 +158,7 @@ class _Events:
         return f"event: {kind}\n{event(shape)}"
 
 
-async def _stream(site: chats.ChatSite, chat: chats.Chat, shape: Mapping[str, Any]) -> AsyncIterator[str]:
+async def _stream(site: chats.ChatSite, chat: chats.StoredCall, shape: Mapping[str, Any]) -> AsyncIterator[str]:
     make, texts = _Events().event, list[str]()
     place = {"item_id": _item(chat, "")["id"], "output_index": 0, "content_index": 0}
     yield make("response.created", response=shape)
