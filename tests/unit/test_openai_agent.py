@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ KEYS: dict[str, dict[str, Any]] = {
     "ann": {"token": "a" * 40},
     "bob": {"token": "b" * 40},
     "reader": {"token": "c" * 40, "scopes": ["read"]},
+    "webui": {"token": "d" * 40, "people": True},
 }
 Message = dict[str, Any]
 
@@ -185,6 +187,57 @@ async def test_keys_are_apart_whatever_they_call_their_conversation(tmp_path: Pa
         async with here.client("bob") as client:
             with pytest.raises(openai.NotFoundError):
                 await client.responses.retrieve(f"resp_{here.site.rows('SELECT min(id) FROM message')[0][0]}")
+
+
+async def test_the_people_of_a_program_are_apart(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here, here.client("webui") as client:
+        for person in ("ann", "bob"):
+            await here.say([user("The code is 4711")], "room", "webui", user=person)
+        assert len(here.model.requests) == 2
+        history = [user("The code is 4711"), assistant("answer 1"), user("Which code?")]
+        await here.say(history, "room", "webui", user="bob")
+        assert [text for _, text in here.shown()][:2] == ["The code is 4711", "answer 2"]
+        first = await client.responses.create(model="keepsaid", input="Hello", user="ann")
+        with pytest.raises(openai.APIStatusError) as refused:
+            await client.responses.create(model="keepsaid", input="And?", previous_response_id=first.id, user="bob")
+        assert refused.value.status_code in (404, 422)
+        found = await here.site.instance.operations.find(MessageFilter(limit=100))
+        assert {one.message.inbound.origin.sender for one in found} == {"ann", "bob"}
+
+
+async def test_a_client_that_leaves_gets_its_answer_with_the_same_call(tmp_path: Path) -> None:
+    script = lambda _: Say("The foresail is torn.", delay_s=0.2, chunk=4)  # noqa: E731
+    async with agent(tmp_path, script) as here, here.client() as client:
+        create: Any = client.chat.completions.create
+        stream = await create(model="keepsaid", messages=[user("Which sail?")], stream=True)
+        await anext(aiter(stream))
+        await stream.close()
+        assert await here.say([user("Which sail?")]) == "The foresail is torn."
+        assert len(here.model.requests) == 1
+        assert await here.stored() == ["Which sail?"]
+
+
+async def test_the_same_call_twice_at_once_is_one_message(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here:
+        said = [user("Which sail?")]
+        answers = await asyncio.gather(*(here.say(said, "room") for _ in range(8)))
+        assert set(answers) == {"answer 1"}
+        assert await here.stored() == ["Which sail?"]
+
+
+async def test_a_picture_comes_with_its_message(tmp_path: Path) -> None:
+    dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{dot}"}}
+    async with agent(tmp_path) as here:
+        asked = [{"role": "user", "content": [{"type": "text", "text": "What is this?"}, picture]}]
+        for _ in range(2):
+            assert await here.say(asked) == "answer 1"
+        [[files]] = here.site.rows("SELECT count(*) FROM file")
+        assert files == 1
+        assert "image_url" in json.dumps(here.model.requests[0].messages)
+        far = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+        with pytest.raises(openai.APIStatusError, match="4[02][02]"):
+            await here.say([{"role": "user", "content": [far]}])
 
 
 async def test_calls_that_say_nothing_are_refused(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Self
 
-from pydantic import SecretStr, StringConstraints, field_validator
+from pydantic import SecretStr, StringConstraints, field_validator, model_validator
 
 from keepsaid.config.section import ConfigSection
 from keepsaid.domain.message import SYSTEM, Trust
@@ -32,6 +33,9 @@ class KeyConfig(ConfigSection):
     correct and forget; operate: lease batches of all conversations and answer them."""
     owner: bool = False
     """Whether its sender is you: it reads and changes what you may in direct chats."""
+    people: bool = False
+    """Whether it is the key of a program with users of its own, such as Open WebUI. Then the field `user` of a call to
+    the OpenAI endpoint names who speaks, and each of them has a memory of their own."""
     direct: bool = True
     """Whether its sender and an agent are alone in its conversations. Where others read along, set false: then only
     what was said in a conversation is read there."""
@@ -53,10 +57,18 @@ class KeyConfig(ConfigSection):
             raise ValueError(f"nobody may be called {SYSTEM!r}: so the program calls itself")
         return sender
 
+    @model_validator(mode="after")
+    def validate_people(self) -> Self:
+        """Refuse a program whose users would all be the owner."""
+        if self.people and self.owner:
+            raise ValueError("owner and people exclude each other: the people of a program are not all you")
+        return self
+
     def principal(self, name: str) -> Principal:
         """Who calls with this key."""
         trust = Trust.OWNER if self.owner else Trust.KNOWN
-        return Principal(name, self.channel, self.sender or name, frozenset(self.scopes), trust, self.direct)
+        who = Principal(name, self.channel, self.sender or name, frozenset(self.scopes), trust, self.direct)
+        return replace(who, people=self.people)
 
 
 def check_keys(keys: dict[str, KeyConfig], channels: Collection[str], closed: Collection[str]) -> dict[str, KeyConfig]:

@@ -64,12 +64,14 @@ class ClientCall:
     """One call: its conversation if the client names one, its history, which ends with a user's line, and its key.
 
     With `follows`, the client leaves the history to the server: the lines are new ones, said after that message.
+    `speaker` is who speaks, where several share a key: nobody's chain is another's.
     """
 
     lines: tuple[HistoryLine, ...]
     conversation: str = ""
     key: str = ""
     follows: ChainedMessage | None = None
+    speaker: str = ""
 
     @property
     def stored_key(self) -> str:
@@ -79,7 +81,7 @@ class ClientCall:
     @property
     def chain(self) -> tuple[str, ...]:
         """The hashes of the places of its users' lines, oldest first."""
-        found, place = list[str](), self.follows.place if self.follows else ""
+        found, place = list[str](), self.follows.place if self.follows else self.speaker
         for line in self.lines:
             if line.side is Side.USER:
                 place = digest(place, _plain(line.text), line.beside).hex()

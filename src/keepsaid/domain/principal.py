@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from enum import StrEnum
 
 from keepsaid.domain.memory import OWNER, Listener, conversation_scope, episode_scope, person_of, person_scope
@@ -30,7 +31,8 @@ class Principal:
 
     `name` is that of its key, and the account of its conversations: another key's conversation of the same name is
     another conversation. With `direct`, only its sender and an agent are in them, so that what the sender may read is
-    read. `everything` is the operator, who reads as the owner does.
+    read. `everything` is the operator, who reads as the owner does. With `people`, it is the key of a program with users
+    of its own, and a call may name who speaks.
     """
 
     name: str
@@ -40,6 +42,11 @@ class Principal:
     trust: Trust = Trust.KNOWN
     direct: bool = True
     everything: bool = False
+    people: bool = False
+
+    def speaking_as(self, person: str) -> Principal:
+        """The same key in the name of one of its people; itself where it has no people, or nobody is named."""
+        return replace(self, sender=person) if self.people and person else self
 
     def may(self, scope: Scope) -> bool:
         """Whether it may do what a scope opens."""

@@ -52,9 +52,10 @@ class ChatService:
         return await self.place(who, replace(call, follows=last))
 
     async def message(self, who: Principal, message_id: int) -> ChainedMessage:
-        """A message of a conversation of the caller. Raises InputError for any other."""
+        """A message of a conversation of the caller, said by it. Raises InputError for any other."""
         found = await self._store.histories.chained_one(message_id, who.channel, who.name)
-        if found is None:
+        story = None if found is None else await self._store.story(message_id)
+        if found is None or story is None or story.message.inbound.origin.sender != who.sender:
             raise InputError("there is no such response in a conversation of this key", safe="Nothing was stored.")
         return found
 

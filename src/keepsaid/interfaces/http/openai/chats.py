@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import field, replace
 from typing import NamedTuple
@@ -39,7 +39,7 @@ CONVERSATION_HEADERS = (
     "x-session-id",
     "session-id",
 )
-_KEY_HEADERS = ("idempotency-key", "x-keepsaid-message", "x-openwebui-message-id")
+_KEY_HEADERS = ("idempotency-key", "x-keepsaid-message")
 _NAME_CHARS_MAX = 200
 _AGAIN = "the same call again gets the answer"
 
@@ -205,16 +205,33 @@ class AnswerPieces:
         return f"\n\n{answer}" if answer and self._sent else answer
 
 
-def conversation_of(request: Request) -> str:
-    """The conversation that a client names in its headers; "" for none. Raises InputError for one that is too long."""
-    found = next((value for name in CONVERSATION_HEADERS if (value := request.headers.get(name, "").strip())), "")
-    return checked_name(found, "the conversation")
+def speaking(site: ChatSite, fields: Fields) -> ChatSite:
+    """The same call in the name of the person it names, where its key has people. Raises InputError.
+
+    The protocol replaces `user` by two other fields, of which one names the person.
+    """
+    if not site.who.people:
+        return site
+    given = (fields.get("safety_identifier"), fields.get("user"), site.request.headers.get("x-openwebui-user-id"))
+    person = next((one for one in given if isinstance(one, str) and one.strip()), "")
+    return site._replace(who=site.who.speaking_as(checked_name(person.strip(), "the name of the user")))
 
 
-def key_of(request: Request) -> str:
-    """The name that a client gives its message in its headers; "" for none."""
-    found = next((value for name in _KEY_HEADERS if (value := request.headers.get(name, "").strip())), "")
-    return checked_name(found, "the key of the message")
+def call_of(site: ChatSite, wanted: ChatCall, named: str = "", otherwise: str = "") -> ClientCall:
+    """The call of a request: its conversation as the body names it (`named`), else the headers, else `otherwise`.
+
+    Raises InputError for a name that is too long.
+    """
+    headers, who = site.request.headers, site.who
+    conversation = checked_name(named or _first(headers, CONVERSATION_HEADERS) or otherwise, "the conversation")
+    key = checked_name(_first(headers, _KEY_HEADERS), "the key of the message")
+    if not who.people:
+        return ClientCall(wanted.lines, conversation, key)
+    return ClientCall(wanted.lines, conversation and f"{who.sender}/{conversation}", key, speaker=who.sender)
+
+
+def _first(headers: Mapping[str, str], names: Sequence[str]) -> str:
+    return next((value for name in names if (value := headers.get(name, "").strip())), "")
 
 
 def checked_name(name: str, what: str) -> str:

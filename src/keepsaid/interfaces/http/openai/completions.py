@@ -10,7 +10,6 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from keepsaid.domain.client_history import ClientCall
 from keepsaid.domain.client_tools import CallOfClient
 from keepsaid.domain.ids import show
 from keepsaid.domain.turn import Usage
@@ -31,9 +30,8 @@ async def complete(site: chats.ChatSite, fields: Fields) -> Response:
     The same call again returns the same answer. Raises InputError, NotFound for another model, NotAnswered.
     """
     chats.checked_model(fields)
-    wanted = completion_request(fields)
-    call = ClientCall(wanted.lines, chats.conversation_of(site.request), chats.key_of(site.request))
-    chat = await chats.begin(site, wanted, call)
+    wanted, site = completion_request(fields), chats.speaking(site, fields)
+    chat = await chats.begin(site, wanted, chats.call_of(site, wanted))
     if wanted.stream:
         stream = _stream(site, chat)
         headers = {**chat.headers, **STREAM_HEADERS}

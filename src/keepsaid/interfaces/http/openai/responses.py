@@ -11,7 +11,6 @@ from typing import Any
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain.client_history import ClientCall
 from keepsaid.domain.client_tools import CallOfClient
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.principal import Principal
@@ -31,10 +30,9 @@ async def respond(site: chats.ChatSite, fields: Fields) -> Response:
     Raises InputError, NotFound for another model, NotAnswered.
     """
     chats.checked_model(fields)
-    wanted = response_request(fields)
+    wanted, site = response_request(fields), chats.speaking(site, fields)
     named = _conversation(fields)
-    conversation = named or chats.conversation_of(site.request) or _text(fields, "prompt_cache_key")
-    call = ClientCall(wanted.lines, chats.checked_name(conversation, "the conversation"), chats.key_of(site.request))
+    call = chats.call_of(site, wanted, named, _text(fields, "prompt_cache_key"))
     if (earlier := _text(fields, "previous_response_id")) and not named:
         before = await site.instance.services.chats.message(site.who, _number(earlier))
         call = replace(call, conversation=before.lane.conversation, follows=before)
