@@ -236,7 +236,7 @@ async def test_a_picture_comes_with_its_message(tmp_path: Path) -> None:
         assert files == 1
         assert "image_url" in json.dumps(here.model.requests[0].messages)
         far = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
-        with pytest.raises(openai.APIStatusError, match="4[02][02]"):
+        with pytest.raises(openai.APIStatusError, match=r"4[02][02]"):
             await here.say([{"role": "user", "content": [far]}])
 
 

@@ -31,8 +31,8 @@ class Principal:
 
     `name` is that of its key, and the account of its conversations: another key's conversation of the same name is
     another conversation. With `direct`, only its sender and an agent are in them, so that what the sender may read is
-    read. `everything` is the operator, who reads as the owner does. With `people`, it is the key of a program with users
-    of its own, and a call may name who speaks.
+    read. `everything` is the operator, who reads as the owner does. With `people`, the key is that of a program with
+    users of its own, and a call may name who speaks.
     """
 
     name: str
