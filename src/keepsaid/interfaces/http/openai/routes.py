@@ -1,0 +1,87 @@
+"""The routes of the endpoint: off until a key exists, each behind its key, with errors in OpenAI's form (A1, A10)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from keepsaid.app.instance import Instance
+from keepsaid.domain.principal import Principal, Scope
+from keepsaid.interfaces.http import responses
+from keepsaid.interfaces.http.bodies import body_of, fields_in
+from keepsaid.interfaces.http.gate import Gate
+from keepsaid.interfaces.http.openai import embeddings
+from keepsaid.interfaces.http.openai.models import PROXY, list_models, no_model, show_model
+from keepsaid.interfaces.http.openai.problems import BadParameter, openai_problem
+from keepsaid.interfaces.http.openai.proxy import MemoryProxy
+
+BODY_MAX = 20_000_000
+"""Bytes of the body of a chat completion."""
+
+Complete = Callable[[Request, Principal, Mapping[str, object]], Awaitable[Response]]
+"""Answers a chat completion of a model other than a proxy, in the name of a caller; raises a KeepsaidError."""
+
+
+async def refuse_model(_request: Request, _who: Principal, fields: Mapping[str, object]) -> Response:
+    """Raise NoSuchModel: no other model than those of proxies answers."""
+    raise no_model(str(fields["model"]))
+
+
+class OpenAIEndpoint:
+    """The endpoint of one server; `complete` answers all models but proxies."""
+
+    def __init__(self, instance: Instance, gate: Gate, complete: Complete = refuse_model) -> None:
+        self._instance, self._gate = instance, gate
+        self._complete = complete
+        self._proxy = MemoryProxy(instance)
+
+    def routes(self) -> list[Route]:
+        """Its routes."""
+        return [
+            Route("/v1/models", _guarded(self._models), methods=["GET"]),
+            Route("/v1/models/{id:path}", _guarded(self._model), methods=["GET"]),
+            Route("/v1/embeddings", _guarded(self._embeddings), methods=["POST"]),
+            Route("/v1/chat/completions", _guarded(self._chat), methods=["POST"]),
+        ]
+
+    async def close(self) -> None:
+        """End what runs, once everything is recorded."""
+        await self._proxy.close()
+
+    async def _models(self, request: Request) -> Response:
+        return JSONResponse(list_models(self._instance, self._caller(request, Scope.TALK, Scope.READ)))
+
+    async def _model(self, request: Request) -> Response:
+        who = self._caller(request, Scope.TALK, Scope.READ)
+        return JSONResponse(show_model(self._instance, who, request.path_params["id"]))
+
+    async def _embeddings(self, request: Request) -> Response:
+        self._caller(request, Scope.READ)
+        fields = await fields_in(request, await body_of(request, embeddings.BODY_MAX))
+        return await responses.while_there(request, embeddings.embed(self._instance, fields))
+
+    async def _chat(self, request: Request) -> Response:
+        who = self._caller(request, Scope.TALK)
+        body = await body_of(request, BODY_MAX)
+        fields = await fields_in(request, body)
+        model = fields.get("model")
+        if not isinstance(model, str) or not model:
+            raise BadParameter("model is missing: GET /v1/models lists the models", "model")
+        if model.startswith(PROXY):
+            return await self._proxy.answer(request, who, body, fields)
+        return await self._complete(request, who, fields)
+
+    def _caller(self, request: Request, *scopes: Scope) -> Principal:
+        """Who calls. Raises NotFound while there is no key, Unauthorised, NotAllowed and Refused."""
+        if not self._instance.config.keys:
+            raise responses.NotFound(
+                "the OpenAI-compatible endpoint is off: no key is set", hint="keepsaid config show keys"
+            )
+        return self._gate.caller(request, scopes)
+
+
+def _guarded(endpoint: responses.Endpoint) -> responses.Endpoint:
+    return responses.guarded(endpoint, openai_problem)
