@@ -33,6 +33,7 @@ from bench import (
     path,
     peers,
     processes,
+    proxy,
     recall_latency,
     recall_shared,
     schedules,
@@ -70,6 +71,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "channels": channels.measure,
     "files": files.measure,
     "agents": agents.measure,
+    "proxy": proxy.measure,
 }
 
 ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {

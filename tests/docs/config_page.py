@@ -19,6 +19,7 @@ from tests.docs.markdown import lines_of, table
 from keepsaid.config.channels import CHANNELS, ChannelConfig, OwnerIdentity
 from keepsaid.config.conversations import RuleConfig
 from keepsaid.config.keys import KeyConfig
+from keepsaid.config.openai import ProxyConfig
 from keepsaid.config.services import ExtensionConfig
 from keepsaid.config.settings import ENV_PREFIX, Config
 
@@ -114,6 +115,10 @@ def _section(name: str, field: FieldInfo) -> Iterator[str]:
         yield "### routes.rules\n"
         yield "How rules work: [routing rules](../how-to/routes.md). Each rule has:\n"
         yield _settings(RuleConfig, variables=False)
+    if name == "openai":
+        yield "### openai.proxies\n"
+        yield "[Memory proxies](openai.md#memory-proxy) by name. Each has:\n"
+        yield _settings(ProxyConfig, ("openai", "proxies", "NAME"))
 
 
 def _settings(

@@ -200,7 +200,7 @@ async def test_the_people_of_a_program_are_apart(tmp_path: Path) -> None:
         first = await client.responses.create(model="keepsaid", input="Hello", user="ann")
         with pytest.raises(openai.APIStatusError) as refused:
             await client.responses.create(model="keepsaid", input="And?", previous_response_id=first.id, user="bob")
-        assert refused.value.status_code in (404, 422)
+        assert refused.value.status_code == 400
         found = await here.site.instance.operations.find(MessageFilter(limit=100))
         assert {one.message.inbound.origin.sender for one in found} == {"ann", "bob"}
 
@@ -236,15 +236,28 @@ async def test_a_picture_comes_with_its_message(tmp_path: Path) -> None:
         assert files == 1
         assert "image_url" in json.dumps(here.model.requests[0].messages)
         far = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
-        with pytest.raises(openai.APIStatusError, match=r"4[02][02]"):
+        with pytest.raises(openai.APIStatusError, match="no address is fetched"):
             await here.say([{"role": "user", "content": [far]}])
+
+
+async def test_a_title_of_the_chat_leaves_no_trace(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here, here.client() as client:
+        create: Any = client.chat.completions.create
+        shape = [user("### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.")]
+        assert await here.say(shape, "room") == "answer 1"
+        named = await create(
+            model="keepsaid", messages=[user("Tags?")], stream=True, extra_headers={"X-Keepsaid-Task": "tags"}
+        )
+        assert "".join([chunk.choices[0].delta.content or "" async for chunk in named]) == "answer 2"
+        assert await here.stored() == []
+        assert "[Status]" not in json.dumps(here.model.requests[0].messages)
 
 
 async def test_calls_that_say_nothing_are_refused(tmp_path: Path) -> None:
     async with agent(tmp_path) as here, here.client() as client, here.client("reader") as reader:
         create: Any = client.chat.completions.create
         for wrong in ([], [assistant("I?")], [{"role": "wizard", "content": "x"}], [user("")]):
-            with pytest.raises((openai.BadRequestError, openai.UnprocessableEntityError)):
+            with pytest.raises(openai.BadRequestError):
                 await create(model="keepsaid", messages=wrong)
         with pytest.raises(openai.NotFoundError):
             await create(model="gpt-5", messages=[user("Hello")])
@@ -325,8 +338,8 @@ async def test_a_tool_of_the_client_is_called_by_the_client_and_its_turn_goes_on
         forged = {"role": "tool", "tool_call_id": "call_of_another", "content": "on"}
         with pytest.raises(openai.APIStatusError) as refused:
             await create(model="keepsaid", messages=[*asked, called, forged], tools=[LIGHTS])
-        assert refused.value.status_code in (400, 422)
-        assert "call_of_another" in refused.value.response.text
+        assert refused.value.status_code == 400
+        assert "call_of_another" in str(refused.value)
         result = {"role": "tool", "tool_call_id": call.id, "content": "it is on"}
         history = [*asked, called, result]
         for _ in range(2):

@@ -43,7 +43,8 @@ def _secrets(value: object) -> Iterator[str]:
 
 def _in_addresses(config: Config) -> Iterator[str]:
     """The passwords in the addresses of models."""
-    for address in (config.models.base_url, config.memory.embedder_url):
+    proxies = (one.base_url for one in config.openai.proxies.values())
+    for address in (config.models.base_url, config.memory.embedder_url, *proxies):
         try:
             password = urlsplit(address or "").password
         except ValueError:

@@ -19,6 +19,7 @@ from keepsaid.config.channels import (
     with_builtin,
 )
 from keepsaid.config.keys import KeyConfig, KeyName, check_keys
+from keepsaid.config.openai import OpenAIConfig
 from keepsaid.config.section import ConfigSection
 from keepsaid.domain import batch, message, retention, route
 from keepsaid.domain.memory import PinnedOrder
@@ -248,6 +249,7 @@ class Config(BaseModel):
     tasks: services.TasksConfig = services.TasksConfig()
     priority: PriorityConfig = PriorityConfig()
     server: services.ServerConfig = services.ServerConfig()
+    openai: OpenAIConfig = OpenAIConfig()
     runtime: services.RuntimeConfig = services.RuntimeConfig()
     telemetry: services.TelemetryConfig = services.TelemetryConfig()
     replies: services.RepliesConfig = services.RepliesConfig()

@@ -77,7 +77,7 @@ class Embedding:
     """
 
     def __init__(self, embedder: Embedder, vectors: Vectors, clock: Clock, former: Former = no_former) -> None:
-        self._embedder = embedder
+        self.embedder = embedder
         self._vectors = vectors
         self._clock = clock
         self._former = former
@@ -101,11 +101,11 @@ class Embedding:
             return await self._embed()
 
     async def _embed(self) -> int:
-        space = await self._embedder.space()
+        space = await self.embedder.space()
         if self._after is None:
             self._after = max((one.piece_id for one in await self._vectors.spaces() if one.space == space), default=0)
         if due := await self._vectors.unembedded(space, self._after, BATCH):
-            made = await self._embedder.texts([piece.text for piece in due])
+            made = await self.embedder.texts([piece.text for piece in due])
             point("vectors.made")
             new = [NewVector(piece.piece_id, vector) for piece, vector in zip(due, made, strict=True)]
             self._after = due[-1].piece_id
@@ -125,7 +125,7 @@ class Embedding:
 
     async def space(self) -> VectorSpace:
         """The space that pieces get their vectors in. Raises EmbedderError."""
-        return await self._embedder.space()
+        return await self.embedder.space()
 
     def restart_scan(self) -> None:
         """Restart the scan for pieces without a vector at the first piece."""
@@ -141,13 +141,13 @@ class Embedding:
 
     async def _chosen(self) -> Embedder:
         """The embedder whose space reached furthest, of those available; once it is ours, it stays so."""
-        ahead = await self._ahead(await self._embedder.space())
+        ahead = await self._ahead(await self.embedder.space())
         for former in map(self._former, ahead):
             if former is not None:
                 return former
         if not ahead:
-            self._serving = self._embedder
-        return self._embedder
+            self._serving = self.embedder
+        return self.embedder
 
     async def _ahead(self, space: VectorSpace) -> list[VectorSpace]:
         """The spaces that reached further than this one."""

@@ -76,7 +76,10 @@ _REMEMBERED_WITHIN_S = 2.0
 
 
 class Assistant:
-    """Answers principals; every method raises NotAllowed where the key does not open it."""
+    """Answers principals; every method raises NotAllowed where the key does not open it.
+
+    `contexts` builds contexts without asking what a key opens.
+    """
 
     def __init__(
         self,
@@ -89,7 +92,7 @@ class Assistant:
         self._store, self._memories = stores
         self._search = search
         self._changes, self._forgetting = changes
-        self._context = context
+        self.contexts = context
         self._record, self._remember = record
 
     async def recall(self, who: Principal, asked: SearchRequest, conversation: str = "") -> Recalled:
@@ -112,7 +115,7 @@ class Assistant:
     async def context(self, who: Principal, conversation: str, text: str, tokens: int) -> BuiltContext:
         """What a model should be shown before it answers a text in a conversation. Stores nothing."""
         _allow(who, Scope.READ)
-        return await self._context.build(who, conversation, text, tokens)
+        return await self.contexts.build(who, conversation, text, tokens)
 
     async def save(
         self, who: Principal, text: str, kind: str = "fact", *, key: str = "", conversation: str = ""
@@ -165,7 +168,7 @@ class Assistant:
         _bound(said, RECORDED_MAX, "messages")
         if not conversation.strip():
             raise InputError("recorded talk needs the name of its conversation", safe="Nothing was recorded.")
-        received = await self._record([_inbound(who, conversation, one) for one in said])
+        received = await self._record([recorded_inbound(who, conversation, one) for one in said])
         with suppress(StoreError, TimeoutError):  # it is stored: who remembers it comes to it later
             async with asyncio.timeout(_REMEMBERED_WITHIN_S):
                 await self._remember(conversation)
@@ -212,7 +215,8 @@ def _confirmation(who: Principal, names: Sequence[str], preview: ForgetPreview) 
     return digest(who.name, *sorted(names), *counts).hex()[:16]
 
 
-def _inbound(who: Principal, conversation: str, one: Talk) -> Inbound:
+def recorded_inbound(who: Principal, conversation: str, one: Talk) -> Inbound:
+    """One thing that was said, as it is stored."""
     origin, event = replace(who.origin(conversation), name=one.name), ANSWERED if one.answer else RECORDED
     if one.external:
         # nobody here said it, and nobody in particular may read it elsewhere

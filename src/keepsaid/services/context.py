@@ -64,6 +64,22 @@ class ContextService:
         bulletin = "" if bulletins is None else await bulletins.render_bulletins(claimed)
         return BuiltContext(injection, str(bulletin), tail.summary.text if tail.summary else "")
 
+    async def recall(self, who: Principal, conversation: str, text: str, tokens: int) -> memory.Injection:
+        """The memories alone, for a prompt that shows its own history; the text is cut at its limit."""
+        asked = normalise(text[:_TEXT_CHARS_MAX]).strip()
+        if not asked:
+            return memory.Injection(skipped="the message has no text")
+        lane = who.recorded_lane(conversation)
+        claimed = _unstored_batch(who, lane, asked, self.clock.now_ms())
+        recent = asyncio.ensure_future(self._recent(lane))
+        try:
+            return await self.reminder(tokens).remind(claimed, recent)
+        finally:
+            recent.cancel()
+
+    async def _recent(self, lane: message.Lane) -> turn.Recent:
+        return (await self.store.context(lane, _RECENT)).recent
+
 
 def _unstored_batch(who: Principal, lane: message.Lane, text: str, at: int) -> turn.ClaimedBatch:
     """A batch as its turn would see it; it is in no store."""

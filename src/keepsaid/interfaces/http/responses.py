@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -16,6 +16,8 @@ from starlette.types import Receive, Scope, Send
 from keepsaid import errors
 from keepsaid.ports.runtime import StopToken, point
 from keepsaid.text.normal import cut
+
+T = TypeVar("T")
 
 _log = logging.getLogger("keepsaid.http")
 _PAGE = "see docs/use/reference/http.md"
@@ -71,6 +73,22 @@ class ServerBusy(errors.KeepsaidError):
     hint = "send it again in some seconds"
 
 
+class NotAnswered(errors.KeepsaidError):
+    """Nobody has answered the message, and nobody will without a person's word."""
+
+    code = "KS-HTTP-UNANSWERED"
+    safe = "The message is stored."
+    hint = "keepsaid inbox ls"
+
+
+class TooManyCalls(errors.KeepsaidError):
+    """As many calls of a memory proxy run as its settings allow."""
+
+    code = "KS-HTTP-CALLS"
+    safe = "Nothing was changed."
+    hint = "send it again in some seconds"
+
+
 class BadRequest(errors.InputError):
     """The body, or a parameter of the address, cannot be read as what the route takes."""
 
@@ -87,7 +105,8 @@ _STATUS: Mapping[int, tuple[type[errors.KeepsaidError], ...]] = {
     409: (errors.KeyConflict, errors.LeaseLost),
     413: (errors.TooLarge,),
     422: (errors.InputError, errors.ConfigError),
-    503: (errors.StoreError, errors.Stopping, errors.ChannelError, ServerBusy),
+    429: (TooManyCalls,),
+    503: (errors.StoreError, errors.Stopping, errors.ChannelError, ServerBusy, NotAnswered),
 }
 """The first that fits; what fits none is 500."""
 
@@ -96,12 +115,22 @@ _AWAY = "the database cannot be reached"
 """What a client hears: where the database is concerns its owner."""
 
 
+def status_of(error: errors.KeepsaidError) -> int:
+    """The HTTP status of an error."""
+    return next((code for code, kinds in _STATUS.items() if isinstance(error, kinds)), 500)
+
+
+def shown_title(error: errors.KeepsaidError, *, owner: bool = False) -> str:
+    """What happened, as a client may read it."""
+    what = _AWAY if isinstance(error, errors.StoreUnreachable) and not owner else error.what
+    return _SURROGATES.sub("\ufffd", cut(what, _TITLE_CHARS_MAX))
+
+
 def problem(error: errors.KeepsaidError, *, owner: bool = False) -> JSONResponse:
     """The response for an error; its hints for the owner are left out, because a client cannot run them."""
-    status = next((code for code, kinds in _STATUS.items() if isinstance(error, kinds)), 500)
+    status = status_of(error)
     is_command = error.hint.startswith(("keepsaid ", errors.InputError.hint)) and status < 500
-    what = _AWAY if isinstance(error, errors.StoreUnreachable) and not owner else error.what
-    title = _SURROGATES.sub("\ufffd", cut(what, _TITLE_CHARS_MAX))
+    title = shown_title(error, owner=owner)
     body = {"type": "about:blank", "title": title, "status": status, "code": error.code}
     body |= {"safe": error.safe, "hint": _PAGE if is_command and not owner else error.hint}
     headers = {"Retry-After": "5"} if status == 503 else {}
@@ -149,7 +178,11 @@ async def render_in_thread(make: Callable[[], Any]) -> Response:
     return await asyncio.to_thread(lambda: JSONResponse(make()))
 
 
-def guarded(endpoint: Endpoint) -> Endpoint:
+Render = Callable[..., Response]
+"""Makes the response for an error; `owner` says whether the caller is the owner."""
+
+
+def guarded(endpoint: Endpoint, render: Render = problem) -> Endpoint:
     """An endpoint that answers what it raises with a problem, never a traceback; a client that has left gets nothing.
 
     What the request held of the budget for bodies is given back.
@@ -163,13 +196,13 @@ def guarded(endpoint: Endpoint) -> Endpoint:
                 request.app.state.refused_at = asyncio.get_running_loop().time()
             if isinstance(error, errors.StoreError):
                 _log.error("%s refused: %s", request.url.path, error.what, extra={"code": error.code})
-            return problem(error, owner=getattr(request.state, "owner", False))
+            return render(error, owner=getattr(request.state, "owner", False))
         except ClientDisconnect:
             return Response(status_code=499)
         except Exception as error:  # noqa: BLE001  # guard: HTTP boundary - a bug is answered and logged, not shown
             _log.error("%s failed", request.url.path, exc_info=error)
             unknown = "Unknown for this request."
-            return problem(errors.KeepsaidError("an internal error", safe=unknown, hint="keepsaid data logs"))
+            return render(errors.KeepsaidError("an internal error", safe=unknown, hint="keepsaid data logs"))
         finally:
             if (claim := getattr(request.state, "claim", None)) is not None:
                 claim.release()
@@ -202,6 +235,25 @@ def ending(endpoint: Endpoint, halt: StopToken) -> Endpoint:
             work.cancel()
 
     return wrapped
+
+
+async def client_left(receive: Receive) -> None:
+    """Return once the client of a request, whose body was read, has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def while_there(request: Request, work: Coroutine[object, object, T]) -> T:
+    """What `work` returns. If the client disconnects, it is cancelled and ClientDisconnect is raised."""
+    doing, gone = asyncio.ensure_future(work), asyncio.ensure_future(client_left(request.receive))
+    try:
+        await asyncio.wait((doing, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            raise ClientDisconnect
+        return doing.result()
+    finally:
+        doing.cancel()
+        gone.cancel()
 
 
 class Acknowledgement(JSONResponse):

@@ -44,7 +44,7 @@ from keepsaid.interfaces.http import (
     responses,
 )
 from keepsaid.interfaces.http import gate as gates
-from keepsaid.interfaces.http.openai.routes import routes as openai_routes
+from keepsaid.interfaces.http.openai.routes import OpenAIEndpoint
 from keepsaid.ports.channel import HookAnswer, PreparedHook
 from keepsaid.values import frozen
 
@@ -203,10 +203,10 @@ def _settings(app: Starlette, server: ServerConfig) -> uvicorn.Config:
 
 def application(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> Starlette:
     handlers = {404: responses.unrouted, 405: responses.unrouted}
-    door = mcp.McpDoor(instance, gate)
-    known = [*routes(instance, gate, stopping), *openai_routes(instance, gate, stopping), *mcp.routes(door)]
-    app = Starlette(routes=known, exception_handlers=handlers)
-    app.state.mcp = door
+    door, openai = mcp.McpDoor(instance, gate), OpenAIEndpoint(instance, gate, stopping)
+    every = [*routes(instance, gate, stopping), *openai.routes(), *mcp.routes(door)]
+    app = Starlette(routes=every, exception_handlers=handlers)
+    app.state.mcp, app.state.openai = door, openai
     app.router.redirect_slashes = False
     app.state.refused_at = None
     app.state.bodies = bodies.Bodies(instance.config.server.bodies_bytes_max)
@@ -239,6 +239,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
         http.should_exit = True
         await serving
         await app.state.mcp.close()
+        await app.state.openai.close()
         app.state.bodies.readers.close()
         bound.close()
 

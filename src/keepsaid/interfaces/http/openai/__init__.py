@@ -1,1 +1,1 @@
-"""The OpenAI-compatible endpoint: chat completions and responses."""
+"""The OpenAI-compatible endpoint: models, embeddings, chat completions and responses."""

@@ -39,7 +39,7 @@ class SentPart(NamedTuple):
 
 
 @frozen
-class ChatCall:
+class ChatBody:
     """What one call asks: `lines` of users and the assistant, oldest first, with what came with the last of them.
 
     `tools` are those of the client, `results` what they returned for the call that its turn waits for. `ignored` are
@@ -65,7 +65,7 @@ _RESPONSE = frozenset({
 })  # fmt: skip
 
 
-def completion_request(fields: Fields) -> ChatCall:
+def completion_request(fields: Fields) -> ChatBody:
     """The body of `POST /v1/chat/completions`. Raises InputError, naming the field that is wrong."""
     options = fields.get("stream_options") or {}
     with_usage = isinstance(options, dict) and options.get("include_usage") is True
@@ -74,10 +74,10 @@ def completion_request(fields: Fields) -> ChatCall:
     lines, instructions, parts = _read(messages, "messages", is_answered=bool(results))
     tools, ignored = _tools(fields)
     ignored = (*_others(fields, _CHAT), *ignored)
-    return ChatCall(lines, instructions, parts, _flag(fields, "stream"), with_usage, tools, results, ignored)
+    return ChatBody(lines, instructions, parts, _flag(fields, "stream"), with_usage, tools, results, ignored)
 
 
-def response_request(fields: Fields) -> ChatCall:
+def response_request(fields: Fields) -> ChatBody:
     """The body of `POST /v1/responses`. Raises InputError, naming the field that is wrong."""
     given = fields.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else _objects(given, "input")
@@ -90,7 +90,7 @@ def response_request(fields: Fields) -> ChatCall:
     whole = "\n\n".join(filter(None, (above or "", instructions)))
     tools, ignored = _tools(fields)
     ignored = (*_others(fields, _RESPONSE), *ignored)
-    return ChatCall(lines, whole, parts, _flag(fields, "stream"), tools=tools, results=results, ignored=ignored)
+    return ChatBody(lines, whole, parts, _flag(fields, "stream"), tools=tools, results=results, ignored=ignored)
 
 
 def _read(

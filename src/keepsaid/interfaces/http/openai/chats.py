@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import field, replace
 from typing import NamedTuple
@@ -19,37 +19,18 @@ from keepsaid.domain.message import Lane
 from keepsaid.domain.principal import Principal
 from keepsaid.domain.receipt import chosen_in
 from keepsaid.domain.turn import Usage
-from keepsaid.errors import InputError, KeepsaidError, Stopping
+from keepsaid.errors import InputError, Stopping
 from keepsaid.interfaces.http.bodies import run_on_reader
-from keepsaid.interfaces.http.openai.chat_requests import ChatCall, Fields
-from keepsaid.interfaces.http.responses import NotFound
+from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields
+from keepsaid.interfaces.http.openai.conversation import message_key, named_conversation
+from keepsaid.interfaces.http.responses import NotAnswered
 from keepsaid.interfaces.http.sent_files import FILES, read_files, receive_with_files
 from keepsaid.pipeline.prompt.client_parts import ClientContext
 from keepsaid.services.inbox import SETTLED, AnswerProgress
-from keepsaid.text.normal import cut, kind_of
+from keepsaid.text.normal import cut
 from keepsaid.values import frozen
 
-MODEL = "keepsaid"
-"""The model that is the agent."""
-
-CONVERSATION_HEADERS = (
-    "x-keepsaid-conversation",
-    "x-openwebui-chat-id",
-    "x-librechat-conversation-id",
-    "x-session-id",
-    "session-id",
-)
-_KEY_HEADERS = ("idempotency-key", "x-keepsaid-message")
-_NAME_CHARS_MAX = 200
 _AGAIN = "the same call again gets the answer"
-
-
-class NotAnswered(KeepsaidError):
-    """Nobody has answered the message, and nobody will without a person's word."""
-
-    code = "KS-HTTP-UNANSWERED"
-    safe = "The message is stored."
-    hint = "keepsaid inbox ls"
 
 
 class ChatSite(NamedTuple):
@@ -61,7 +42,7 @@ class ChatSite(NamedTuple):
     stopping: asyncio.Event
 
 
-NOTHING_ASKED = ChatCall(())
+NOTHING_ASKED = ChatBody(())
 """The request of a message that is only looked at."""
 
 
@@ -72,7 +53,7 @@ class StoredCall:
     message_id: int
     lane: Lane
     at: int
-    request: ChatCall = field(repr=False)
+    request: ChatBody = field(repr=False)
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -100,7 +81,7 @@ class Answered:
         return {"X-Keepsaid-Turn": show("turn", self.story.turn_id), "X-Keepsaid-Memories": str(self.memories)}
 
 
-async def begin(site: ChatSite, wanted: ChatCall, call: ClientCall, *, goes_on: bool = False) -> StoredCall:
+async def begin(site: ChatSite, wanted: ChatBody, call: ClientCall, *, goes_on: bool = False) -> StoredCall:
     """Put a call's message in, unless it is there already. Raises InputError, KeyConflict and StoreError.
 
     With `goes_on`, the client leaves the history of the conversation to the server.
@@ -123,7 +104,7 @@ async def begin(site: ChatSite, wanted: ChatCall, call: ClientCall, *, goes_on: 
     return StoredCall(received.id, received.lane, instance.clock.now_ms(), wanted)
 
 
-async def _with_results(site: ChatSite, wanted: ChatCall, call: ClientCall) -> StoredCall:
+async def _with_results(site: ChatSite, wanted: ChatBody, call: ClientCall) -> StoredCall:
     """Go on with the turn that waits for the results of its client's tools. Raises InputError where none does."""
     chats = site.instance.services.chats
     stored = call.follows
@@ -205,48 +186,13 @@ class AnswerPieces:
         return f"\n\n{answer}" if answer and self._sent else answer
 
 
-def speaking(site: ChatSite, fields: Fields) -> ChatSite:
-    """The same call in the name of the person it names, where its key has people. Raises InputError.
-
-    The protocol replaces `user` by two other fields, of which one names the person.
-    """
-    if not site.who.people:
-        return site
-    given = (fields.get("safety_identifier"), fields.get("user"), site.request.headers.get("x-openwebui-user-id"))
-    person = next((one for one in given if isinstance(one, str) and one.strip()), "")
-    return site._replace(who=site.who.speaking_as(checked_name(person.strip(), "the name of the user")))
-
-
-def call_of(site: ChatSite, wanted: ChatCall, named: str = "", otherwise: str = "") -> ClientCall:
-    """The call of a request: its conversation as the body names it (`named`), else the headers, else `otherwise`.
-
-    Raises InputError for a name that is too long.
-    """
-    headers, who = site.request.headers, site.who
-    conversation = checked_name(named or _first(headers, CONVERSATION_HEADERS) or otherwise, "the conversation")
-    key = checked_name(_first(headers, _KEY_HEADERS), "the key of the message")
-    if not who.people:
-        return ClientCall(wanted.lines, conversation, key)
-    return ClientCall(wanted.lines, conversation and f"{who.sender}/{conversation}", key, speaker=who.sender)
-
-
-def _first(headers: Mapping[str, str], names: Sequence[str]) -> str:
-    return next((value for name in names if (value := headers.get(name, "").strip())), "")
-
-
-def checked_name(name: str, what: str) -> str:
-    """A name as it came. Raises InputError for one that is too long."""
-    if len(name) > _NAME_CHARS_MAX:
-        raise InputError(f"{what} has {len(name):,} characters; {_NAME_CHARS_MAX} are allowed")
-    return name
-
-
-def checked_model(fields: Fields) -> None:
-    """Raises NotFound for a model that is not the agent."""
-    model = fields.get("model")
-    if model != MODEL:
-        shown = cut(model, 80) if isinstance(model, str) else kind_of(model)
-        raise NotFound(f"there is no model {shown!r} here; known: {MODEL}")
+def call_of(site: ChatSite, wanted: ChatBody, fields: Fields, named: str = "") -> ClientCall:
+    """The call of a request; `named` is the conversation that its body names. Raises BadParameter."""
+    cached, settings = fields.get("prompt_cache_key"), site.instance.config.openai
+    otherwise = cached if isinstance(cached, str) else ""
+    conversation = named_conversation(site.request, settings, site.who, named, otherwise)
+    speaker = site.who.sender if site.who.people else ""
+    return ClientCall(wanted.lines, conversation, message_key(site.request), speaker=speaker)
 
 
 def _ascii(text: str) -> str:

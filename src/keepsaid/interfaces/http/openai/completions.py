@@ -12,14 +12,18 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from keepsaid.domain.client_tools import CallOfClient
 from keepsaid.domain.ids import show
-from keepsaid.domain.turn import Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import KeepsaidError
 from keepsaid.interfaces.http.openai import chats
-from keepsaid.interfaces.http.openai.chat_requests import Fields, completion_request
+from keepsaid.interfaces.http.openai.background import answer_aside, is_background
+from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields, completion_request
+from keepsaid.interfaces.http.openai.models import AGENT
+from keepsaid.interfaces.http.openai.problems import error_body
 from keepsaid.interfaces.http.responses import ConfirmedResponse
 from keepsaid.services.inbox import SETTLED
 
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_DONE = "data: [DONE]\n\n"
 STILL_HERE_EACH = 10
 """Seconds of silence after which a comment is sent, so that nothing between here and the client gives up."""
 
@@ -29,9 +33,10 @@ async def complete(site: chats.ChatSite, fields: Fields) -> Response:
 
     The same call again returns the same answer. Raises InputError, NotFound for another model, NotAnswered.
     """
-    chats.checked_model(fields)
-    wanted, site = completion_request(fields), chats.speaking(site, fields)
-    chat = await chats.begin(site, wanted, chats.call_of(site, wanted))
+    wanted = completion_request(fields)
+    if is_background(site, wanted):
+        return _aside(site, wanted, await answer_aside(site.instance, wanted))
+    chat = await chats.begin(site, wanted, chats.call_of(site, wanted, fields))
     if wanted.stream:
         stream = _stream(site, chat)
         headers = {**chat.headers, **STREAM_HEADERS}
@@ -49,6 +54,19 @@ async def complete(site: chats.ChatSite, fields: Fields) -> Response:
     return response
 
 
+def _aside(site: chats.ChatSite, wanted: ChatBody, answer: ModelAnswer) -> Response:
+    """The answer to a call that belongs to no conversation."""
+    head = {"id": "chatcmpl-background", "created": site.instance.clock.now_ms() // 1_000, "model": AGENT}
+    if not wanted.stream:
+        choice = _choice({"role": "assistant", "content": answer.text, "refusal": None}, "stop")
+        return JSONResponse({**head, "object": "chat.completion", "choices": [choice], "usage": _usage(answer.usage)})
+    delta = {"index": 0, "delta": {"role": "assistant", "content": answer.text}, "finish_reason": "stop"}
+    sent = [event({**head, "object": "chat.completion.chunk", "choices": [delta]})]
+    if wanted.with_usage:
+        sent.append(event({**head, "object": "chat.completion.chunk", "choices": [], "usage": _usage(answer.usage)}))
+    return Response("".join([*sent, _DONE]), media_type="text/event-stream", headers=STREAM_HEADERS)
+
+
 def _choice(message: Mapping[str, Any], finish: str) -> Mapping[str, Any]:
     return {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
 
@@ -59,7 +77,7 @@ def _call(call: CallOfClient) -> Mapping[str, Any]:
 
 def _head(chat: chats.StoredCall, kind: str) -> dict[str, Any]:
     number = show("message", chat.message_id).partition("_")[2]
-    return {"id": f"chatcmpl-{number}", "object": kind, "created": chat.at // 1_000, "model": chats.MODEL}
+    return {"id": f"chatcmpl-{number}", "object": kind, "created": chat.at // 1_000, "model": AGENT}
 
 
 def _usage(usage: Usage) -> Mapping[str, int]:
@@ -91,8 +109,8 @@ async def _stream(site: chats.ChatSite, chat: chats.StoredCall) -> AsyncIterator
                     yield event({**head, "choices": [], "usage": _usage(one.usage)})
                 await site.instance.services.asking.mark_seen(one.story)
     except KeepsaidError as error:
-        yield event({"error": {"message": error.what, "type": "server_error", "param": None, "code": error.code}})
-    yield "data: [DONE]\n\n"
+        yield event(error_body(error))
+    yield _DONE
 
 
 async def pieces(

@@ -18,6 +18,7 @@ from keepsaid.errors import InputError, KeepsaidError
 from keepsaid.interfaces.http.openai import chats
 from keepsaid.interfaces.http.openai.chat_requests import Fields, response_request
 from keepsaid.interfaces.http.openai.completions import STREAM_HEADERS, event, pieces
+from keepsaid.interfaces.http.openai.models import AGENT
 from keepsaid.interfaces.http.responses import ConfirmedResponse, NotFound
 from keepsaid.services.inbox import SETTLED
 
@@ -29,10 +30,9 @@ async def respond(site: chats.ChatSite, fields: Fields) -> Response:
 
     Raises InputError, NotFound for another model, NotAnswered.
     """
-    chats.checked_model(fields)
-    wanted, site = response_request(fields), chats.speaking(site, fields)
+    wanted = response_request(fields)
     named = _conversation(fields)
-    call = chats.call_of(site, wanted, named, _text(fields, "prompt_cache_key"))
+    call = chats.call_of(site, wanted, fields, named)
     if (earlier := _text(fields, "previous_response_id")) and not named:
         before = await site.instance.services.chats.message(site.who, _number(earlier))
         call = replace(call, conversation=before.lane.conversation, follows=before)
@@ -101,7 +101,7 @@ def _head(chat: chats.StoredCall) -> dict[str, Any]:
         "object": "response",
         "created_at": chat.at // 1_000,
         "status": "in_progress",
-        "model": chats.MODEL,
+        "model": AGENT,
         "output": [],
         "error": None,
         "incomplete_details": None,

@@ -1,48 +1,109 @@
-"""Routes of the OpenAI protocol: chat completions and responses of the agent."""
+"""The routes of the endpoint: off until a key exists, each behind its key, with errors in OpenAI's form (A1, A10)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain.principal import Scope
+from keepsaid.domain.principal import Principal, Scope
 from keepsaid.interfaces.http import responses
 from keepsaid.interfaces.http.bodies import body_of, fields_in
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.openai import completions
-from keepsaid.interfaces.http.openai import responses as agent_responses
-from keepsaid.interfaces.http.openai.chat_requests import Fields
+from keepsaid.interfaces.http.openai import completions, embeddings
+from keepsaid.interfaces.http.openai import responses as agent
 from keepsaid.interfaces.http.openai.chats import ChatSite
+from keepsaid.interfaces.http.openai.conversation import speaker_of
+from keepsaid.interfaces.http.openai.models import AGENT, PROXY, list_models, no_model, show_model
+from keepsaid.interfaces.http.openai.problems import BadParameter, openai_problem
+from keepsaid.interfaces.http.openai.proxy import MemoryProxy
 
-BYTES_MAX = 20_000_000
-"""Bytes of a body (A10)."""
+BODY_MAX = 20_000_000
+"""Bytes of the body of a chat completion."""
 
-Answer = Callable[[ChatSite, Fields], Awaitable[Response]]
+Answer = Callable[[ChatSite, Mapping[str, object]], Awaitable[Response]]
+"""Answers a call of the agent; raises a KeepsaidError."""
 
 
-def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Route]:
-    """The routes of an instance, for keys that may talk."""
+class OpenAIEndpoint:
+    """The endpoint of one server; nobody is kept waiting for an answer once `stopping` is set."""
 
-    def site_of(request: Request) -> ChatSite:
-        return ChatSite(instance, request, gate.caller(request, (Scope.TALK,)), stopping)
+    def __init__(self, instance: Instance, gate: Gate, stopping: asyncio.Event) -> None:
+        self._instance, self._gate = instance, gate
+        self._stopping = stopping
+        self._proxy = MemoryProxy(instance)
 
-    def posted(answer: Answer) -> responses.Endpoint:
-        async def endpoint(request: Request) -> Response:
-            site = site_of(request)
-            return await answer(site, await fields_in(request, await body_of(request, BYTES_MAX)))
+    def routes(self) -> list[Route]:
+        """Its routes."""
+        return [
+            Route("/v1/models", _guarded(self._models), methods=["GET"]),
+            Route("/v1/models/{id:path}", _guarded(self._model), methods=["GET"]),
+            Route("/v1/embeddings", _guarded(self._embeddings), methods=["POST"]),
+            Route("/v1/chat/completions", _guarded(self._chat), methods=["POST"]),
+            Route("/v1/responses", _guarded(self._respond), methods=["POST"]),
+            Route("/v1/responses/{id}", _guarded(self._response), methods=["GET"]),
+        ]
 
-        return responses.guarded(endpoint)
+    async def close(self) -> None:
+        """End what runs, once everything is recorded."""
+        await self._proxy.close()
 
-    async def fetch(request: Request) -> Response:
-        return await agent_responses.fetch(instance, site_of(request).who, request.path_params["id"])
+    async def _models(self, request: Request) -> Response:
+        return JSONResponse(list_models(self._instance, self._caller(request, Scope.TALK, Scope.READ)))
 
-    return [
-        Route("/v1/chat/completions", posted(completions.complete), methods=["POST"]),
-        Route("/v1/responses", posted(agent_responses.respond), methods=["POST"]),
-        Route("/v1/responses/{id}", responses.guarded(fetch), methods=["GET"]),
-    ]
+    async def _model(self, request: Request) -> Response:
+        who = self._caller(request, Scope.TALK, Scope.READ)
+        return JSONResponse(show_model(self._instance, who, request.path_params["id"]))
+
+    async def _embeddings(self, request: Request) -> Response:
+        self._caller(request, Scope.READ)
+        fields = await fields_in(request, await body_of(request, embeddings.BODY_MAX))
+        return await responses.while_there(request, embeddings.embed(self._instance, fields))
+
+    async def _chat(self, request: Request) -> Response:
+        who = self._caller(request, Scope.TALK)
+        body = await body_of(request, BODY_MAX)
+        fields = await fields_in(request, body)
+        who = speaker_of(request, who, fields)
+        if _model_of(fields).startswith(PROXY):
+            return await self._proxy.answer(request, who, body, fields)
+        return await self._answered(completions.complete, request, who, fields)
+
+    async def _respond(self, request: Request) -> Response:
+        who = self._caller(request, Scope.TALK)
+        fields = await fields_in(request, await body_of(request, BODY_MAX))
+        return await self._answered(agent.respond, request, speaker_of(request, who, fields), fields)
+
+    async def _response(self, request: Request) -> Response:
+        who = self._caller(request, Scope.TALK)
+        return await agent.fetch(self._instance, speaker_of(request, who, {}), request.path_params["id"])
+
+    async def _answered(
+        self, answer: Answer, request: Request, who: Principal, fields: Mapping[str, object]
+    ) -> Response:
+        if (model := _model_of(fields)) != AGENT:
+            raise no_model(model)
+        return await answer(ChatSite(self._instance, request, who, self._stopping), fields)
+
+    def _caller(self, request: Request, *scopes: Scope) -> Principal:
+        """Who calls. Raises NotFound while there is no key, Unauthorised, NotAllowed and Refused."""
+        if not self._instance.config.keys:
+            raise responses.NotFound(
+                "the OpenAI-compatible endpoint is off: no key is set", hint="keepsaid config show keys"
+            )
+        return self._gate.caller(request, scopes)
+
+
+def _model_of(fields: Mapping[str, object]) -> str:
+    model = fields.get("model")
+    if not isinstance(model, str) or not model:
+        raise BadParameter("model is missing: GET /v1/models lists the models", "model")
+    return model
+
+
+def _guarded(endpoint: responses.Endpoint) -> responses.Endpoint:
+    return responses.guarded(endpoint, openai_problem)

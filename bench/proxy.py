@@ -1,0 +1,103 @@
+"""Memory proxy: what a call takes longer through a proxy than straight to the same model, with 10,000 memories.
+
+Each pair of calls is made one after the other, in the same run, against a local model server that answers at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from bench.disk import percentile
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
+from keepsaid.config import Home, load
+from keepsaid.domain.memory import Kind, NewMemory
+from keepsaid.interfaces.http.server import listening
+from keepsaid.testing.model_script import Say
+from keepsaid.testing.model_server import ModelServer
+from keepsaid_testkit.made_talk import MadeTalk
+
+_MEMORIES, _CALLS, _WARM_UP, _EACH, _TURNS = 10_000, 300, 20, 1_000, 10
+_TOKEN = "k" * 40
+_ANSWER = "That is noted, and here is what I know about it. " * 4
+
+
+def measure(folder: Path, scale: float) -> dict[str, float]:
+    """Milliseconds that a call takes longer, whole and to the first words of a stream, and shares that were shown."""
+    return asyncio.run(_measured(folder, max(100, int(_MEMORIES * scale)), max(20, int(_CALLS * scale))))
+
+
+async def _measured(folder: Path, memories: int, calls: int) -> dict[str, float]:
+    async with ModelServer(lambda _: Say(_ANSWER)) as model:
+        proxy = {"base_url": model.url, "model": "scripted", "key": "p" * 40}
+        settings = {
+            "models": {"chat": "none"},
+            "keys": {"bench": {"token": _TOKEN, "sender": "ann"}},
+            "openai": {"proxies": {"both": proxy, "read": {**proxy, "memory": "read"}}},
+            "server": {"port": 0},
+        }
+        config, _ = load((home := Home.at(folder)).config_file, settings)
+        async with opened(home, config) as instance:
+            await instance.start(answering=False)
+            await _fill(instance, memories)
+            async with listening(instance) as address, httpx2.AsyncClient(trust_env=False, timeout=60) as http:
+                direct, through = f"{model.url}/chat/completions", f"{address.url}/v1/chat/completions"
+                told = {"memories": float(memories), "calls": float(calls)}
+                for name, stream in (("both", True), ("both", False), ("read", False)):
+                    told |= await _pairs(http, (direct, through), f"memory/{name}", stream, calls)
+                return told
+
+
+async def _pairs(
+    http: httpx2.AsyncClient, urls: tuple[str, str], model: str, stream: bool, calls: int
+) -> dict[str, float]:
+    added, straight, shown, degraded = [], [], 0, 0
+    questions = [one.text for one in MadeTalk().questions(_WARM_UP + calls)]
+    for number, text in enumerate(questions):
+        said = [{"role": role, "content": f"{role} {number} {turn}"} for turn in range(_TURNS) for role in _ROLES]
+        body = {"model": model, "stream": stream, "messages": [*said, {"role": "user", "content": text}]}
+        once, _ = await _timed(http, urls[0], body)
+        longer, headers = await _timed(http, urls[1], body)
+        if number >= _WARM_UP:
+            straight.append(once)
+            added.append(longer - once)
+            shown += headers["x-keepsaid-memories"] != "0"
+            degraded += "x-keepsaid-degraded" in headers
+    name = f"{model.partition('/')[2]}_{'stream' if stream else 'whole'}"
+    return {
+        f"{name}_direct_ms_p50": percentile(sorted(straight), 50),
+        f"{name}_added_ms_p50": percentile(sorted(added), 50),
+        f"{name}_added_ms_p95": percentile(sorted(added), 95),
+        f"{name}_with_memory": shown / calls,
+        f"{name}_degraded": degraded / calls,
+    }
+
+
+_ROLES = ("user", "assistant")
+
+
+async def _timed(http: httpx2.AsyncClient, url: str, body: dict[str, Any]) -> tuple[float, httpx2.Headers]:
+    """Milliseconds until the first words of a stream, or a whole answer."""
+    head = {"Authorization": f"Bearer {_TOKEN}", "X-Keepsaid-Conversation": "bench"}
+    began, first = time.perf_counter(), 0.0
+    async with http.stream("POST", url, json=body, headers=head) as answer:
+        assert answer.status_code == 200
+        async for chunk in answer.aiter_raw():
+            if body["stream"] and not first and b'"content":"' in chunk:
+                first = (time.perf_counter() - began) * 1_000
+    return first or (time.perf_counter() - began) * 1_000, answer.headers
+
+
+async def _fill(instance: Instance, count: int) -> None:
+    talk, who = MadeTalk(), instance.config.keys["bench"].principal("bench")
+    for first in range(0, count, _EACH):
+        made = [
+            NewMemory(f"made:{n}", Kind.FACT, text, who.scope(), who.trust, speaker="ann", said_at=n + 1)
+            for n, text in enumerate(talk.texts(first, min(_EACH, count - first)), start=first)
+        ]
+        await instance.memories.keep(made, 1)

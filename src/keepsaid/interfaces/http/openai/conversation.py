@@ -1,0 +1,88 @@
+"""Which conversation a call belongs to, and whether it is a background call: by headers or by its messages (A2, A6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from starlette.requests import Request
+
+from keepsaid.config.openai import OpenAIConfig
+from keepsaid.domain.chat_call import ChatTurn
+from keepsaid.domain.principal import Principal
+from keepsaid.interfaces.http.openai.problems import BadParameter
+from keepsaid.text.normal import digest, is_storable
+
+OWN = "x-keepsaid-conversation"
+"""The header that names a conversation before any other; the same name as in the calls of agents."""
+
+_KEYS = ("idempotency-key", "x-keepsaid-message")
+_PERSON = "x-openwebui-user-id"
+_CHARS_MAX = 200
+_UNFILLED = "{{"
+"""What begins a placeholder that a client did not fill in."""
+
+
+def speaker_of(request: Request, who: Principal, fields: Mapping[str, object]) -> Principal:
+    """Who speaks: the person that a call names, where its key is that of a program with people of its own.
+
+    The protocol replaces the field `user` by `safety_identifier` and one that names no person.
+    """
+    given = (fields.get("safety_identifier"), fields.get("user"), _header(request, _PERSON))
+    person = next((one.strip() for one in given if isinstance(one, str) and one.strip()), "")
+    return who.speaking_as(_fitting(person))
+
+
+def conversation_of(request: Request, settings: OpenAIConfig, who: Principal, turn: ChatTurn) -> str:
+    """The name of the conversation of a call. Raises BadParameter where it must be named, and is not."""
+    return named_conversation(request, settings, who) or _of_person(who, f"chat-{turn.opening}")
+
+
+def named_conversation(
+    request: Request, settings: OpenAIConfig, who: Principal, named: str = "", otherwise: str = ""
+) -> str:
+    """The conversation that a body names (`named`), or the headers of a call, or `otherwise`; "" for none.
+
+    Raises BadParameter.
+    """
+    own = named or _header(request, OWN)
+    if own and (len(own) > _CHARS_MAX or not is_storable(own)):
+        raise BadParameter(f"a conversation must have 1 to {_CHARS_MAX} characters, without control characters", OWN)
+    found = own or next((given for name in settings.conversation_headers if (given := _header(request, name))), "")
+    found = found or otherwise
+    if not found and not who.direct and not who.everything:
+        raise BadParameter(f"others are in the conversations of this key: name the conversation in {OWN}", OWN)
+    return _of_person(who, _fitting(found)) if found else ""
+
+
+def message_key(request: Request) -> str:
+    """The name that a client gives its message; "" for none."""
+    return next((_fitting(given) for name in _KEYS if (given := _header(request, name))), "")
+
+
+def _of_person(who: Principal, conversation: str) -> str:
+    """A conversation as it is stored: that of one person where several share a key."""
+    return f"{who.sender}/{conversation}" if who.people else conversation
+
+
+def _fitting(name: str) -> str:
+    """A name that can be stored."""
+    return name if len(name) <= _CHARS_MAX and is_storable(name) else f"chat-{digest(name).hex()}"
+
+
+def is_background(request: Request, settings: OpenAIConfig, turn: ChatTurn) -> bool:
+    """Whether a call is about the talk and no part of it: a header says so, or its messages have a known shape."""
+    return bool(turn.task) or is_named_background(request, settings)
+
+
+def is_named_background(request: Request, settings: OpenAIConfig) -> bool:
+    """Whether a header says that a call is a background call."""
+    return any(_header(request, name) for name in settings.task_headers)
+
+
+def _header(request: Request, name: str) -> str:
+    """A header as text, "" where it is absent or holds a placeholder."""
+    value = request.headers.get(name, "").strip()
+    with suppress(UnicodeDecodeError):
+        value = value.encode("latin-1").decode()
+    return "" if value.startswith(_UNFILLED) else value

@@ -1,0 +1,208 @@
+"""The memory proxy: a call passes through to a provider's model, with memory before the user's last message (A9)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from keepsaid.app.instance import Instance
+from keepsaid.app.upstreams import proxy_memory_of, upstreams_of
+from keepsaid.config.openai import ProxyConfig
+from keepsaid.domain.chat_call import ChatCall, ChatTurn, read_call
+from keepsaid.domain.principal import Principal
+from keepsaid.errors import KeepsaidError, ModelUnavailable
+from keepsaid.interfaces.http.bodies import FREE_BYTES, run_on_reader
+from keepsaid.interfaces.http.openai.conversation import conversation_of, is_background
+from keepsaid.interfaces.http.openai.models import PROXY, proxy_named
+from keepsaid.interfaces.http.openai.problems import error_body
+from keepsaid.interfaces.http.openai.tee import StreamTee, whole_answer
+from keepsaid.interfaces.http.responses import TooManyCalls, client_left, while_there
+from keepsaid.ports.upstream import UpstreamAnswer
+from keepsaid.services.proxy import ProxyContext
+from keepsaid.values import frozen
+
+_PATH = "/chat/completions"
+_EVENTS = "text/event-stream"
+_ANSWER_MAX = 64_000_000
+_RECORDED_WITHIN_S = 1.0
+
+Record = Callable[[str], Awaitable[None]]
+"""Records the call with the assistant's text, "" for none that is whole."""
+
+
+@frozen
+class _Plan:
+    """How one call is forwarded: in which conversation, with which memory, and whether it is recorded."""
+
+    settings: ProxyConfig
+    call: ChatCall
+    conversation: str = ""
+    turn: ChatTurn | None = None
+    context: ProxyContext = ProxyContext()
+
+    def headers(self) -> dict[str, str]:
+        """What the answer says of memory."""
+        told = {"X-Keepsaid-Memories": str(self.context.memories)}
+        if self.conversation:
+            told["X-Keepsaid-Lane"] = quote(self.conversation, safe=" !#$&'()*+,/:;=?@[]~")
+        if self.context.degraded:
+            told["X-Keepsaid-Degraded"] = quote(self.context.degraded, safe=" !#$&'()*+,/:;=?@[]~")
+        return told
+
+
+class MemoryProxy:
+    """Forwards the calls of one server; `close` waits for what is being recorded."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._upstreams = upstreams_of(instance.config)
+        self._memory = proxy_memory_of(instance)
+        self._running = dict.fromkeys(self._upstreams, 0)
+
+    async def close(self) -> None:
+        """End the connections to providers."""
+        await self._memory.settle()
+        await asyncio.gather(*(one.close() for one in self._upstreams.values()))
+
+    async def answer(self, request: Request, who: Principal, raw: bytes, fields: Mapping[str, object]) -> Response:
+        """Forward a call of the model that `fields` names. Raises NoSuchModel, NotAllowed, TooManyCalls, ModelError."""
+        name = str(fields["model"])
+        settings, place = proxy_named(self._instance, who, name), name.removeprefix(PROXY)
+        if self._running[place] >= settings.concurrent_max:
+            raise TooManyCalls(f"{settings.concurrent_max} calls of {name} run")
+        self._running[place] += 1
+        streams = False
+        try:
+            plan = await self._planned(request, who, settings, await _read(request, raw, fields))
+            body = plan.call.forwarded(settings.model, settings.role, plan.context.text)
+            sending = self._upstreams[place].post(_PATH, body, dict(request.headers))
+            response = await self._relayed(request, await while_there(request, sending), plan, who, place)
+            streams = isinstance(response, RelayedStream)
+            return response
+        finally:
+            if not streams:
+                self._running[place] -= 1
+
+    async def _planned(self, request: Request, who: Principal, settings: ProxyConfig, call: ChatCall) -> _Plan:
+        """Decide what memory has to do with a call, and recall for it."""
+        plan, turn, openai = _Plan(settings, call), call.turn, self._instance.config.openai
+        if turn is None or settings.memory == "off" or is_background(request, openai, turn):
+            return plan
+        conversation = conversation_of(request, openai, who, turn)
+        plan = replace(plan, conversation=conversation, turn=turn if settings.writes else None)
+        if not settings.reads:
+            return plan
+        return replace(plan, context=await self._memory.recall(who, conversation, turn, settings.tokens_max))
+
+    async def _relayed(
+        self, request: Request, upstream: UpstreamAnswer, plan: _Plan, who: Principal, place: str
+    ) -> Response:
+        headers = {**upstream.headers, **plan.headers()}
+
+        async def record(answer: str) -> None:
+            if plan.turn is not None:
+                task = self._memory.record(who, plan.conversation, plan.turn, answer)
+                await asyncio.wait((task,), timeout=_RECORDED_WITHIN_S)
+
+        def end() -> None:
+            self._running[place] -= 1
+
+        if upstream.status == 200 and upstream.headers.get("content-type", "").startswith(_EVENTS):
+            headers |= {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+            return RelayedStream(upstream, headers, record, end)
+        try:
+            body = await while_there(request, _whole(upstream))
+        finally:
+            await upstream.close()
+        if upstream.status >= 400:
+            return Response(upstream.without_key(body), upstream.status, headers)
+        if upstream.status == 200 and (answer := whole_answer(body)) is not None:
+            return RelayedAnswer(body, headers, record, answer)
+        return Response(body, upstream.status, headers)
+
+
+class RelayedAnswer(Response):
+    """A whole answer, which is recorded before its last byte is sent."""
+
+    def __init__(self, body: bytes, headers: Mapping[str, str], record: Record, answer: str) -> None:
+        super().__init__(body, 200, headers)
+        self._record, self._answer = record, answer
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        """Send it."""
+        recording = asyncio.ensure_future(self._record(self._answer))
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": bytes(self.body)[:-1], "more_body": True})
+        await recording
+        await send({"type": "http.response.body", "body": bytes(self.body)[-1:], "more_body": False})
+
+
+class RelayedStream(Response):
+    """A stream that passes through as it comes; what was said is recorded before its end is sent.
+
+    If the client leaves, or the provider breaks the stream off, the rest is dropped, and the user's message is recorded
+    without an answer.
+    """
+
+    def __init__(
+        self, upstream: UpstreamAnswer, headers: Mapping[str, str], record: Record, end: Callable[[], None]
+    ) -> None:
+        super().__init__(None, 200, headers)
+        del self.headers["content-length"]
+        self._upstream, self._record, self._end = upstream, record, end
+        self._tee = StreamTee()
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        pumping = asyncio.ensure_future(self._pumped(send))
+        gone = asyncio.ensure_future(client_left(receive))
+        try:
+            await asyncio.wait((pumping, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not pumping.done():
+                pumping.cancel()
+                await asyncio.wait((pumping,))
+            else:
+                pumping.result()
+            await self._record(self._tee.answer or "")
+            if not gone.done():
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            pumping.cancel()
+            gone.cancel()
+            self._end()
+            await self._upstream.close()
+
+    async def _pumped(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        try:
+            async for chunk in self._upstream.chunks():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                self._tee.add(chunk)
+        except KeepsaidError as error:
+            told = json.dumps(error_body(error)).encode()
+            event = b"\n\ndata: %b\n\n" % told
+            self._tee.add(event)
+            await send({"type": "http.response.body", "body": event, "more_body": True})
+
+
+async def _read(request: Request, raw: bytes, fields: Mapping[str, object]) -> ChatCall:
+    if len(raw) <= FREE_BYTES:
+        return read_call(raw, fields)
+    return await run_on_reader(request, lambda _: read_call(raw, fields))
+
+
+async def _whole(upstream: UpstreamAnswer) -> bytes:
+    parts, size = list[bytes](), 0
+    async for chunk in upstream.chunks():
+        parts.append(chunk)
+        size += len(chunk)
+        if size > _ANSWER_MAX:
+            raise ModelUnavailable("the provider's answer is too long")
+    return b"".join(parts)
