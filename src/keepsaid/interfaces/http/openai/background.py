@@ -1,4 +1,4 @@
-"""Background calls to the agent: titles, tags and the like are answered by its model alone, and leave no trace (A6)."""
+"""Background calls to the agent: its model alone answers them, and they leave no trace (short: one model call; A6)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_background(site: ChatSite, wanted: ChatBody) -> bool:
     return is_named_background(site.request, site.instance.config.openai) or bool(task_of(said))
 
 
-async def answer_aside(instance: Instance, wanted: ChatBody) -> ModelAnswer:
+async def complete_in_background(instance: Instance, wanted: ChatBody) -> ModelAnswer:
     """What the model alone says to a call: nothing is stored, remembered or recalled. Raises ModelError."""
     history = tuple(Record(_ROLES[line.side], line.text) for line in wanted.lines[:-1])
     prompt = Prompt(wanted.instructions, history, "", wanted.lines[-1].text)

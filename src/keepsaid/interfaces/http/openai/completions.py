@@ -15,7 +15,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import KeepsaidError
 from keepsaid.interfaces.http.openai import chats
-from keepsaid.interfaces.http.openai.background import answer_aside, is_background
+from keepsaid.interfaces.http.openai.background import complete_in_background, is_background
 from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields, completion_request
 from keepsaid.interfaces.http.openai.models import AGENT
 from keepsaid.interfaces.http.openai.problems import error_body
@@ -35,7 +35,7 @@ async def complete(site: chats.ChatSite, fields: Fields) -> Response:
     """
     wanted = completion_request(fields)
     if is_background(site, wanted):
-        return _aside(site, wanted, await answer_aside(site.instance, wanted))
+        return _background_response(site, wanted, await complete_in_background(site.instance, wanted))
     chat = await chats.begin(site, wanted, chats.call_of(site, wanted, fields))
     if wanted.stream:
         stream = _stream(site, chat)
@@ -54,7 +54,7 @@ async def complete(site: chats.ChatSite, fields: Fields) -> Response:
     return response
 
 
-def _aside(site: chats.ChatSite, wanted: ChatBody, answer: ModelAnswer) -> Response:
+def _background_response(site: chats.ChatSite, wanted: ChatBody, answer: ModelAnswer) -> Response:
     """The answer to a call that belongs to no conversation."""
     head = {"id": "chatcmpl-background", "created": site.instance.clock.now_ms() // 1_000, "model": AGENT}
     if not wanted.stream:
