@@ -20,6 +20,7 @@ from bench import (
     backlog,
     backlog_shared,
     channels,
+    completions,
     context,
     extensions,
     files,
@@ -71,6 +72,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "channels": channels.measure,
     "files": files.measure,
     "agents": agents.measure,
+    "completions": completions.measure,
     "proxy": proxy.measure,
 }
 
