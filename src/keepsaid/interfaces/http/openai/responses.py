@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -144,59 +144,82 @@ def _finished(chat: chats.StoredCall, answer: chats.Answered) -> Mapping[str, An
 
 
 class _Events:
-    """The events of one stream, in order."""
+    """The events of one stream, in order; the message of the answer is opened by its first text."""
 
-    def __init__(self) -> None:
+    def __init__(self, chat: chats.StoredCall, shape: Mapping[str, Any]) -> None:
         self._number = 0
+        self._chat, self._shape = chat, shape
+        self._texts = list[str]()
+        self._place = {"item_id": _item(chat, "")["id"], "output_index": 0, "content_index": 0}
 
-    def event(self, kind: str, **fields: Any) -> str:
+    def make(self, kind: str, **fields: Any) -> str:
         """The next event."""
         shape = {"type": kind, "sequence_number": self._number, **fields}
         self._number += 1
         return f"event: {kind}\n{event(shape)}"
 
+    def begin(self) -> Iterator[str]:
+        """The response exists."""
+        yield self.make("response.created", response=self._shape)
+        yield self.make("response.in_progress", response=self._shape)
+
+    def text(self, piece: str) -> Iterator[str]:
+        """A piece of the answer."""
+        if not self._texts:
+            yield self.make("response.output_item.added", output_index=0, item=_item(self._chat, "", "in_progress"))
+            yield self.make("response.content_part.added", **self._place, part=_content(""))
+        self._texts.append(piece)
+        yield self.make("response.output_text.delta", **self._place, delta=piece, logprobs=[])
+
+    def end(self, done: chats.Answered | CallOfClient) -> Iterator[str]:
+        """The answer is whole, or the client is to make a call first."""
+        output = list[dict[str, Any]]()
+        if isinstance(done, chats.Answered) and not self._texts:
+            yield from self.text("")
+        if self._texts:
+            whole = "".join(self._texts)
+            output.append(_item(self._chat, whole))
+            yield self.make("response.output_text.done", **self._place, text=whole, logprobs=[])
+            yield self.make("response.content_part.done", **self._place, part=_content(whole))
+            yield self.make("response.output_item.done", output_index=0, item=output[0])
+        if isinstance(done, CallOfClient):
+            yield from self._call(done, len(output))
+            output.append(_call(done))
+        finished = _finished(self._chat, done) if isinstance(done, chats.Answered) else {"status": "completed"}
+        yield self.make("response.completed", response={**self._shape, **finished, "output": output})
+
+    def fail(self, error: KeepsaidError) -> str:
+        """The answer does not come."""
+        failure = {"code": "server_error", "message": f"{error.what} ({error.code})"}
+        return self.make("response.failed", response={**self._shape, "status": "failed", "error": failure})
+
+    def _call(self, call: CallOfClient, index: int) -> Iterator[str]:
+        item = _call(call)
+        place = {"item_id": item["id"], "output_index": index}
+        begun = {**item, "arguments": "", "status": "in_progress"}
+        yield self.make("response.output_item.added", output_index=index, item=begun)
+        yield self.make("response.function_call_arguments.delta", **place, delta=call.arguments)
+        yield self.make("response.function_call_arguments.done", **place, name=call.name, arguments=call.arguments)
+        yield self.make("response.output_item.done", output_index=index, item=item)
+
 
 async def _stream(site: chats.ChatSite, chat: chats.StoredCall, shape: Mapping[str, Any]) -> AsyncIterator[str]:
-    make, texts = _Events().event, list[str]()
-    place = {"item_id": _item(chat, "")["id"], "output_index": 0, "content_index": 0}
-    yield make("response.created", response=shape)
-    yield make("response.in_progress", response=shape)
-    yield make("response.output_item.added", output_index=0, item=_item(chat, "", "in_progress"))
-    yield make("response.content_part.added", **place, part=_content(""))
+    events = _Events(chat, shape)
+    for made in events.begin():
+        yield made
     try:
         async with aclosing(pieces(site, chat)) as progress:
             async for one in progress:
                 if isinstance(one, str):
-                    texts.append(one)
-                    yield make("response.output_text.delta", **place, delta=one, logprobs=[]) if one else _STILL_HERE
+                    for made in events.text(one) if one else [_STILL_HERE]:
+                        yield made
                     continue
-                whole = "".join(texts)
-                if isinstance(one, CallOfClient):
-                    for event in _call_events(make, one):
-                        yield event
-                    output = [_item(chat, whole)] if whole else []
-                    done = {**shape, "status": "completed", "output": [*output, _call(one)]}
-                    yield make("response.completed", response=done)
-                    break
-                yield make("response.output_text.done", **place, text=whole, logprobs=[])
-                yield make("response.content_part.done", **place, part=_content(whole))
-                yield make("response.output_item.done", output_index=0, item=_item(chat, whole))
-                done = {**shape, **_finished(chat, one), "output": [_item(chat, whole)]}
-                await site.instance.services.asking.mark_seen(one.story)
-                yield make("response.completed", response=done)
+                if isinstance(one, chats.Answered):
+                    await site.instance.services.asking.mark_seen(one.story)
+                for made in events.end(one):
+                    yield made
     except KeepsaidError as error:
-        failure = {"code": "server_error", "message": f"{error.what} ({error.code})"}
-        yield make("response.failed", response={**shape, "status": "failed", "error": failure})
+        yield events.fail(error)
 
 
 _STILL_HERE = ": still here\n\n"
-
-
-def _call_events(make: Callable[..., str], call: CallOfClient) -> Iterator[str]:
-    """The events of a call that the client is to make."""
-    item = _call(call)
-    place = {"item_id": item["id"], "output_index": 1}
-    yield make("response.output_item.added", output_index=1, item={**item, "arguments": "", "status": "in_progress"})
-    yield make("response.function_call_arguments.delta", **place, delta=call.arguments)
-    yield make("response.function_call_arguments.done", **place, name=call.name, arguments=call.arguments)
-    yield make("response.output_item.done", output_index=1, item=item)
