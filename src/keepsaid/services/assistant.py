@@ -114,6 +114,11 @@ class Assistant:
         _allow(who, Scope.READ)
         return await self._context.build(who, conversation, text, tokens)
 
+    async def standing(self, who: Principal, conversation: str) -> BuiltContext:
+        """The bulletin of what the caller may read, and the summary of a conversation. Stores nothing."""
+        _allow(who, Scope.READ)
+        return await self._context.standing(who, conversation)
+
     async def save(
         self, who: Principal, text: str, kind: str = "fact", *, key: str = "", conversation: str = ""
     ) -> AddedMemory:

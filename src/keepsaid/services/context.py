@@ -64,6 +64,14 @@ class ContextService:
         bulletin = "" if bulletins is None else await bulletins.render_bulletins(claimed)
         return BuiltContext(injection, str(bulletin), tail.summary.text if tail.summary else "")
 
+    async def standing(self, who: Principal, conversation: str) -> BuiltContext:
+        """What stands of a caller's memory without a question: the bulletin, and the summary of the conversation."""
+        lane = who.recorded_lane(conversation)
+        tail, bulletins = await self.store.context(lane, 1), self.bulletins()
+        claimed = _unstored_batch(who, lane, conversation, self.clock.now_ms())
+        bulletin = "" if bulletins is None else await bulletins.render_bulletins(claimed)
+        return BuiltContext(memory.Injection(), str(bulletin), tail.summary.text if tail.summary else "")
+
 
 def _unstored_batch(who: Principal, lane: message.Lane, text: str, at: int) -> turn.ClaimedBatch:
     """A batch as its turn would see it; it is in no store."""
