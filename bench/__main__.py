@@ -20,6 +20,7 @@ from bench import (
     backlog,
     backlog_shared,
     channels,
+    coding_agents,
     context,
     extensions,
     files,
@@ -70,6 +71,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "channels": channels.measure,
     "files": files.measure,
     "agents": agents.measure,
+    "coding_agents": coding_agents.measure,
 }
 
 ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {

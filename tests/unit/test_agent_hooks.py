@@ -56,6 +56,7 @@ async def given(here: Site, fields: dict[str, object], **options: str) -> str:
     """The text that the agent is given."""
     answer = await post(here, fields, **options)
     assert answer.status_code == 200, answer.text
+    await here.instance.recorder.catch_up()
     if not (body := answer.json()):
         return ""
     assert list(body) == ["hookSpecificOutput"]

@@ -109,8 +109,7 @@ class AgentHooks:
         try:
             async with asyncio.timeout(_WITHIN_S):
                 query = cut(text, _QUERY_CHARS_MAX)
-                built = await self._assistant.context(who, conversation, query, PROMPT_TOKENS_MAX)
-            found = str(built.injection.block)
+                found = (await self._assistant.remind(who, conversation, query, PROMPT_TOKENS_MAX)).block
         except (KeepsaidError, TimeoutError) as error:
             _missing("a prompt goes without memory", error)
         key = prompt_key(call.prompt_id)
@@ -118,14 +117,14 @@ class AgentHooks:
             session, file = known
             given = file, call.session, session.mark, text
             key = await asyncio.to_thread(agent_files.next_prompt_key, *given)
-        await self._record(who, conversation, [HookLine(text, answer=False, key=key)])
+        await self._talk(who, conversation, [Talk(text, key=key)], wait=False)
         return found
 
     async def _tool(self, who: Principal, conversation: str, call: HookCall) -> None:
         [masked] = await masked_texts(self._redactor, [f"{call.tool}: {call.output}"])
         text = cut_bytes(masked.text, TOOL_BYTES_MAX)
         key = f"tool:{call.tool_id}" if call.tool_id else f"tool:{digest(call.prompt_id, text).hex()}"
-        await self._talk(who, conversation, [Talk(text, key=key, external=True)])
+        await self._talk(who, conversation, [Talk(text, key=key, external=True)], wait=False)
 
     async def _answers(
         self, who: Principal, conversation: str, call: HookCall, known: tuple[HookSession, Path | None]
@@ -155,9 +154,9 @@ class AgentHooks:
             [await self._talk(who, conversation, said[n : n + RECORDED_MAX]) for n in range(0, len(said), RECORDED_MAX)]
         )
 
-    async def _talk(self, who: Principal, conversation: str, said: Sequence[Talk]) -> bool:
+    async def _talk(self, who: Principal, conversation: str, said: Sequence[Talk], *, wait: bool = True) -> bool:
         try:
-            await self._assistant.record(who, conversation, said)
+            await self._assistant.record(who, conversation, said, wait=wait)
         except KeyConflict:
             pass  # the transcript has a prompt in other words than the hook; the first ones are kept
         except KeepsaidError as error:

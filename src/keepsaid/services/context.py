@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from keepsaid.domain import batch, memory, message, turn
+from keepsaid.domain.context import LaneTail
 from keepsaid.domain.principal import Principal
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.errors import InputError
@@ -49,6 +50,18 @@ class ContextService:
 
     async def build(self, who: Principal, conversation: str, text: str, tokens: int) -> BuiltContext:
         """What is known that bears on a text; nothing is stored. Raises InputError for what is out of range."""
+        injection, tail, claimed = await self._reminded(who, conversation, text, tokens)
+        bulletins = self.bulletins()
+        bulletin = "" if bulletins is None else await bulletins.render_bulletins(claimed)
+        return BuiltContext(injection, str(bulletin), tail.summary.text if tail.summary else "")
+
+    async def remind(self, who: Principal, conversation: str, text: str, tokens: int) -> memory.Injection:
+        """Return the memories that bear on a text, without bulletin and summary. Raises InputError as `build` does."""
+        return (await self._reminded(who, conversation, text, tokens))[0]
+
+    async def _reminded(
+        self, who: Principal, conversation: str, text: str, tokens: int
+    ) -> tuple[memory.Injection, LaneTail, turn.ClaimedBatch]:
         asked = normalise(text).strip()
         if not asked or len(asked) > _TEXT_CHARS_MAX or not conversation.strip():
             raise InputError(f"context needs a conversation and a text of 1 to {_TEXT_CHARS_MAX:,} characters")
@@ -59,10 +72,7 @@ class ContextService:
         claimed = _unstored_batch(who, lane, asked, self.clock.now_ms())
         recent: asyncio.Future[turn.Recent] = asyncio.get_running_loop().create_future()
         recent.set_result(tail.recent)
-        injection = await self.reminder(tokens).remind(claimed, recent)
-        bulletins = self.bulletins()
-        bulletin = "" if bulletins is None else await bulletins.render_bulletins(claimed)
-        return BuiltContext(injection, str(bulletin), tail.summary.text if tail.summary else "")
+        return await self.reminder(tokens).remind(claimed, recent), tail, claimed
 
     async def standing(self, who: Principal, conversation: str) -> BuiltContext:
         """What stands of a caller's memory without a question: the bulletin, and the summary of the conversation."""

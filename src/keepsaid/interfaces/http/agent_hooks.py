@@ -43,7 +43,10 @@ async def answer_hook(instance: Instance, call: OwnerCall) -> Shape:
         raise NotFound(f"there are no hooks of {cut(agent, 80)!r}; known: {', '.join(AGENTS)}")
     if is_off(call.request.headers.get(OFF, "")):
         return {}
-    hook = await asyncio.to_thread(hook_call, agent, call.fields)  # the output of a tool may be large
+    if call.fields.get("hook_event_name") == HookEvent.TOOL:  # its output may be large
+        hook = await asyncio.to_thread(hook_call, agent, call.fields)
+    else:
+        hook = hook_call(agent, call.fields)
     text = await instance.services.hooks.answer(call.who, hook, _transcripts(instance, call.who))
     if not text or hook.event not in _GIVING:
         return {}
