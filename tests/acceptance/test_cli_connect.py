@@ -16,6 +16,8 @@ import pytest
 from tests.acceptance.program import WITHIN_S, Program, Ran, Running, Screen
 from tests.unit.agent_hooks_cast import codex, repository
 
+from keepsaid.interfaces.cli import agent_settings
+
 _HOOKS: dict[str, list[dict[str, object]]] = {
     "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}],
     "UserPromptSubmit": [{"matcher": "", "hooks": [{"type": "http", "url": "http://127.0.0.1:9/other"}]}],
@@ -262,3 +264,14 @@ def test_the_plugin_for_opencode_brings_prompts_and_answers_and_adds_memory(prog
         kept = [one["text"] for one in program.run("memory", "ls", "--json").json["memories"]]
     assert sum("5544" in text for text in kept) == 1
     assert kept.count("Noted.") == 2, "one in each session that was idle"
+
+
+def test_the_plugin_has_the_hooks_that_connect_writes() -> None:
+    folder = Path(agent_settings.__file__).parent / "agents"
+    assert json.loads((folder / ".claude-plugin" / "plugin.json").read_text("utf-8"))["name"] == "keepsaid"
+    plugin = json.loads((folder / "hooks" / "hooks.json").read_text("utf-8"))["hooks"]
+    wanted = agent_settings.claude_hooks("http://127.0.0.1:7448", "$KEEPSAID_HOOK_TOKEN", folder / "x", tools=False)
+    assert plugin.keys() == wanted.keys()
+    for event in plugin.keys() - {"SessionStart"}:
+        [ours], [theirs] = (hooks[event][0]["hooks"] for hooks in (wanted, plugin))
+        assert {**theirs, "timeout": 0, "allowedEnvVars": 0} == {**ours, "timeout": 0, "allowedEnvVars": 0}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from itertools import count
+from collections.abc import AsyncIterator, Sequence
+from itertools import count, cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest_asyncio
 from tests.unit import agent_hooks_cast as cast
 from tests.unit.http_cast import Site, refused, site
 
+from keepsaid.domain.agent_hook import AGENTS, HookEvent
 from keepsaid.domain.project import in_project
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -84,6 +85,25 @@ async def test_a_prompt_is_stored_once_and_later_sessions_of_the_project_are_giv
         "UserPromptSubmit", project, f"{session}-b", prompt="which port has the staging database?", prompt_id="p2"
     )
     assert "5544" in await given(one, asked)
+
+
+async def test_a_session_is_given_a_memory_once_until_its_context_is_gone(
+    one: Site, project: Path, session: str
+) -> None:
+    await given(one, cast.hook("UserPromptSubmit", project, session, prompt="The parrot is Rico", prompt_id="p1"))
+    later = f"{session}-b"
+
+    def asking(number: int) -> dict[str, object]:
+        return cast.hook(
+            "UserPromptSubmit", project, later, prompt="what is the parrot called?", prompt_id=f"q{number}"
+        )
+
+    assert "Rico" in await given(one, asking(1))
+    assert "Rico" not in await given(one, asking(2))
+    await given(one, cast.hook("SessionStart", project, later, source="resume"))
+    assert "Rico" not in await given(one, asking(3))
+    await given(one, cast.hook("SessionStart", project, later, source="compact"))
+    assert "Rico" in await given(one, asking(4))
 
 
 async def test_two_projects_know_nothing_of_each_other(one: Site, project: Path, session: str, tmp_path: Path) -> None:
@@ -230,18 +250,18 @@ async def test_a_tools_output_is_cut_redacted_and_read_in_its_session_alone(
     one: Site, project: Path, session: str
 ) -> None:
     secret = "ghp_" + "a1B2" * 9
-    output = {"stdout": f"The parrot is called Rico, token {secret} " + "x" * 200_000}
-    fields = {"tool_name": "Bash", "tool_input": {"command": "cat parrot"}, "tool_response": output}
+    output = {"stdout": f"The otter is called Olga, token {secret} " + "x" * 200_000}
+    fields = {"tool_name": "Bash", "tool_input": {"command": "cat otter"}, "tool_response": output}
     tool = cast.hook("PostToolUse", project, session, tool_use_id="toolu_1", prompt_id="p1", **fields)
     for _ in range(2):
         await given(one, tool)
     [(_, text)] = await stored(one, project, session)
-    assert "Rico" in text
+    assert "Olga" in text
     assert len(text.encode()) <= 2_000
     assert secret not in text
-    assert one.rows("SELECT trust, sender FROM message WHERE text LIKE '%Rico%'") == [("external", "outside")]
-    ask = {"prompt": "what is the parrot called?", "prompt_id": "p2"}
-    assert "Rico" not in await given(one, cast.hook("UserPromptSubmit", project, f"{session}-b", **ask))
+    assert one.rows("SELECT trust, sender FROM message WHERE text LIKE '%Olga%'") == [("external", "outside")]
+    ask = {"prompt": "what is the otter called?", "prompt_id": "p2"}
+    assert "Olga" not in await given(one, cast.hook("UserPromptSubmit", project, f"{session}-b", **ask))
 
 
 async def test_a_session_starts_with_what_is_known_of_its_project_and_is_not_given_it_twice(
@@ -311,6 +331,24 @@ async def test_bad_calls_are_refused_with_nothing_stored(one: Site, project: Pat
     refused(await post(one, fields, agent="nobody"), 404)
     refused(await post(one, {**fields, "prompt": "x" * 21_000_000}), 413)
     assert one.rows("SELECT count(*) FROM message") == before
+
+
+_ODD: Sequence[object] = (
+    None, True, -1, 1e308, "", " ", "\0", "\ud800", "x" * 2_000, "../../etc", "a#b:c", [], {}, [[]], [{}] * 3,
+    {"": None}, "/dev/zero", "Stop", "UserPromptSubmit", "claude-code", [{"role": 1, "id": "i", "text": "t"}],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("event", list(HookEvent))
+async def test_odd_fields_break_nothing(one: Site, project: Path, session: str, event: str) -> None:
+    whole = cast.hook(
+        event, project, session, prompt="hello", prompt_id="p", source="startup", transcript_path="/a.jsonl",
+        tool_name="Bash", tool_use_id="t", tool_input={"a": 1}, tool_response="x", last_assistant_message="m",
+        messages=[{"role": "user", "id": "i", "text": "t"}],
+    )  # fmt: skip
+    for agent, (name, odd) in zip(cycle(AGENTS), product(whole, _ODD), strict=False):
+        answer = await post(one, {**whole, name: odd}, agent=agent)
+        assert answer.status_code in ((200, 400) if name in ("session_id", "hook_event_name") else (200,)), answer.text
 
 
 async def test_a_long_prompt_is_cut_and_stored(one: Site, project: Path, session: str) -> None:

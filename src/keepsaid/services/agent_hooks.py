@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from keepsaid.domain.agent_hook import (
@@ -28,6 +28,7 @@ from keepsaid.errors import KeepsaidError, KeyConflict, NotAllowed
 from keepsaid.ports.runtime import Redactor, masked_texts
 from keepsaid.services import agent_files
 from keepsaid.services.assistant import Assistant, Talk
+from keepsaid.services.context import Reminding
 from keepsaid.text.normal import cut, digest
 
 _log = logging.getLogger("keepsaid.hooks")
@@ -37,17 +38,28 @@ START_CHARS_MAX, PROMPT_TOKENS_MAX = 2_000, 1_500
 
 _QUERY_CHARS_MAX = 4_000
 _WITHIN_S = 1.0
-_SESSIONS_MAX = 1_000
+_SESSIONS_MAX, _SHOWN_MAX = 1_000, 500
 _CUT = "\n…"
 
 
 class HookSession:
-    """What this process knows of a session: how far its transcript was read, and what it was given last."""
+    """A session as far as this process has seen it.
+
+    `mark` is how far its transcript was read, `given` the hash of the text that it started with, `shown` the memories
+    that stand in its context.
+    """
 
     def __init__(self) -> None:
         self.mark = agent_files.TranscriptMark()
         self.given = b""
+        self.shown: dict[int, None] = {}
         self.reading = asyncio.Lock()
+
+    def note_shown(self, memories: Iterable[int]) -> None:
+        """Note memories that the session was given, the newest 500."""
+        self.shown |= dict.fromkeys(memories)
+        for old in list(self.shown)[:-_SHOWN_MAX]:
+            del self.shown[old]
 
 
 class AgentHooks:
@@ -96,6 +108,8 @@ class AgentHooks:
             text = _cut_lines("\n\n".join(filter(None, (built.bulletin, built.summary))), START_CHARS_MAX)
         except (KeepsaidError, TimeoutError) as error:
             _missing("a session starts without memory", error)
+        if call.source != "resume":  # what stood in its context is summarised, or gone
+            session.shown.clear()
         given, session.given = session.given, digest(text)
         return "" if call.source == "resume" and given == session.given else text
 
@@ -103,18 +117,20 @@ class AgentHooks:
         self, who: Principal, conversation: str, call: HookCall, known: tuple[HookSession, Path | None]
     ) -> str:
         """Memory for a prompt, and the prompt's record."""
-        text, found = public_text(call.prompt), ""
+        text, found, (session, file) = public_text(call.prompt), "", known
         if not text:
             return ""
         try:
             async with asyncio.timeout(_WITHIN_S):
-                query = cut(text, _QUERY_CHARS_MAX)
-                found = (await self._assistant.remind(who, conversation, query, PROMPT_TOKENS_MAX)).block
+                lately = frozenset(session.shown)
+                asked = Reminding(conversation, cut(text, _QUERY_CHARS_MAX), PROMPT_TOKENS_MAX, lately)
+                injection = await self._assistant.remind(who, asked)
+            found = injection.block
+            session.note_shown(one.hit.memory.id for one in injection.candidates if one.chosen)
         except (KeepsaidError, TimeoutError) as error:
             _missing("a prompt goes without memory", error)
         key = prompt_key(call.prompt_id)
         if not call.prompt_id:
-            session, file = known
             given = file, call.session, session.mark, text
             key = await asyncio.to_thread(agent_files.next_prompt_key, *given)
         await self._talk(who, conversation, [Talk(text, key=key)], wait=False)

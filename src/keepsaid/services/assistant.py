@@ -23,7 +23,7 @@ from keepsaid.domain.principal import Principal, Scope
 from keepsaid.domain.recorded_talk import RECORDED_MAX, recorded_key
 from keepsaid.errors import InputError, NotAllowed, StoreError
 from keepsaid.ports.store import MemoryStore, Store
-from keepsaid.services.context import BuiltContext, ContextService
+from keepsaid.services.context import BuiltContext, ContextService, Reminding
 from keepsaid.services.forgetting import ForgetPreview, ForgetReceipt, ForgetRequest, ForgettingService
 from keepsaid.services.memories import AddedMemory, MemoryAuthor, MemoryService, SearchRequest, SearchService
 from keepsaid.text.normal import digest
@@ -114,10 +114,10 @@ class Assistant:
         _allow(who, Scope.READ)
         return await self._context.build(who, conversation, text, tokens)
 
-    async def remind(self, who: Principal, conversation: str, text: str, tokens: int) -> Injection:
+    async def remind(self, who: Principal, asked: Reminding) -> Injection:
         """Return the memories that bear on a text in a conversation. Stores nothing."""
         _allow(who, Scope.READ)
-        return await self._context.remind(who, conversation, text, tokens)
+        return await self._context.remind(who, asked)
 
     async def standing(self, who: Principal, conversation: str) -> BuiltContext:
         """The bulletin of what the caller may read, and the summary of a conversation. Stores nothing."""
