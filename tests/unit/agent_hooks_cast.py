@@ -9,14 +9,15 @@ from typing import Any
 from uuid import UUID
 
 SESSION = "8d3c4b1e-52a7-4f0e-9c1d-7b0a6f2e4d11"
-TOKENS = {"coder": "c" * 40, "other": "o" * 40, "reader": "r" * 40, "writer": "w" * 40}
+TOKENS = {"coder": "c" * 40, "other": "o" * 40, "reader": "r" * 40, "writer": "w" * 40, "mine": "m" * 40}
 
 
 def keys(transcripts: Path) -> dict[str, Any]:
     """Keys of two coding agents, one of which may have transcripts read, and keys with one scope each."""
     one = {"token": TOKENS["coder"], "scopes": ["read", "write"], "transcripts": str(transcripts)}
     scopes = {"reader": ["read"], "writer": ["write"], "other": ["read", "write"]}
-    return {"coder": one, **{name: {"token": TOKENS[name], "scopes": scopes[name]} for name in scopes}}
+    mine = {"token": TOKENS["mine"], "scopes": ["read", "write"], "owner": True}
+    return {"coder": one, "mine": mine, **{name: {"token": TOKENS[name], "scopes": scopes[name]} for name in scopes}}
 
 
 def hook(event: str, folder: Path, session: str = SESSION, **fields: object) -> dict[str, object]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Sequence
 from itertools import count, cycle, product
 from pathlib import Path
@@ -118,6 +120,30 @@ async def test_two_projects_know_nothing_of_each_other(one: Site, project: Path,
     assert "heron" in await given(one, cast.hook("UserPromptSubmit", clone, f"{session}-e", **ask))
 
 
+async def test_the_owner_lets_two_projects_share_memory(one: Site, project: Path, session: str, tmp_path: Path) -> None:
+    web = cast.repository(tmp_path / "web", f"https://github.com/acme/{tmp_path.name}-web")
+    said = cast.hook("UserPromptSubmit", project, session, prompt="The queue is called Puffin", prompt_id="p1")
+    ask = {"prompt": "what is the queue called?"}
+    await given(one, said)
+    assert await given(one, cast.hook("UserPromptSubmit", web, f"{session}-b", prompt_id="p2", **ask)) == ""
+    names = [f"library:coder:coder@github.com/acme/{name}" for name in (tmp_path.name, f"{tmp_path.name}-web")]
+    joined = await one.client.post("/v1/people/join", json={"names": names}, headers=one.owner)
+    assert joined.status_code == 200, joined.text
+    assert "Puffin" in await given(one, cast.hook("UserPromptSubmit", web, f"{session}-c", prompt_id="p3", **ask))
+    (third := tmp_path / "third").mkdir()
+    assert await given(one, cast.hook("UserPromptSubmit", third, f"{session}-d", prompt_id="p4", **ask)) == ""
+
+
+async def test_a_key_of_the_owner_has_one_memory_for_all_projects(
+    one: Site, project: Path, session: str, tmp_path: Path
+) -> None:
+    said = cast.hook("UserPromptSubmit", project, session, prompt="My editor is Helix", prompt_id="p1")
+    ask = cast.hook("UserPromptSubmit", tmp_path, f"{session}-b", prompt="which editor is mine?", prompt_id="p2")
+    await given(one, said, name="mine")
+    assert "Helix" in await given(one, ask, name="mine")
+    assert await given(one, {**ask, "session_id": f"{session}-c"}) == ""
+
+
 async def test_a_prompt_that_nothing_bears_on_is_given_nothing(one: Site, project: Path, session: str) -> None:
     await given(one, cast.hook("UserPromptSubmit", project, session, prompt="The linter is ruff", prompt_id="p1"))
     hello = cast.hook("UserPromptSubmit", project, f"{session}-b", prompt="good morning", prompt_id="p2")
@@ -159,6 +185,17 @@ async def test_a_process_that_knows_nothing_of_a_session_stores_no_line_twice(
     assert await stored(one, project, session) == before
 
 
+async def test_hooks_at_the_same_time_store_once(one: Site, project: Path, session: str) -> None:
+    transcript = cast.Transcript(projects(one) / "a", session)
+    for n in range(60):
+        transcript.turn(f"question {n}", f"answer {n}", f"p{n}")
+    path = {"transcript_path": str(transcript.path)}
+    hooks = [cast.hook(event, project, session, **path) for event in ("Stop", "PreCompact", "SessionEnd", "Stop")]
+    prompt = cast.hook("UserPromptSubmit", project, session, prompt="question 59", prompt_id="p59", **path)
+    await asyncio.gather(*(given(one, fields) for fields in (*hooks, prompt, prompt)))
+    assert len(await stored(one, project, session)) == 120
+
+
 async def test_a_broken_last_line_is_read_when_it_is_whole(one: Site, project: Path, session: str) -> None:
     transcript = cast.Transcript(projects(one) / "a", session)
     transcript.turn("one", "first", "p1")
@@ -182,6 +219,7 @@ async def test_only_transcripts_below_the_folder_of_the_key_are_read(
     outside.turn("a secret plan", "a secret answer", "p1")
     inside = projects(one) / "links"
     inside.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(pipe := inside / "pipe.jsonl")
     link = inside / f"{tmp_path.name}.jsonl"
     link.symlink_to(outside.path)
     climbing = inside / ".." / ".." / ".." / outside.path.relative_to(outside.path.anchor)
@@ -194,6 +232,7 @@ async def test_only_transcripts_below_the_folder_of_the_key_are_read(
         "relative.jsonl",
         "\0",
         "/\udc80",
+        str(pipe),
     ):
         await given(one, cast.hook("Stop", project, session, transcript_path=path))
     allowed = cast.Transcript(projects(one) / "a", session)

@@ -103,4 +103,4 @@ def _transcripts(instance: Instance, who: Principal) -> Path | None:
     return Path(key.transcripts) if key is not None and key.transcripts and not who.everything else None
 
 
-ROUTES = (OwnerRoute("POST", "/v1/hooks/{agent}", answer_hook, _BODY_MAX, scopes=(Scope.READ, Scope.WRITE)),)
+ROUTES = (OwnerRoute("POST", "/v1/hooks/{agent}", answer_hook, _BODY_MAX, long=True, scopes=(Scope.READ, Scope.WRITE)),)
