@@ -20,6 +20,7 @@ from bench import (
     backlog,
     backlog_shared,
     channels,
+    coding_agents,
     completions,
     context,
     extensions,
@@ -74,6 +75,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "agents": agents.measure,
     "completions": completions.measure,
     "proxy": proxy.measure,
+    "coding_agents": coding_agents.measure,
 }
 
 ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {

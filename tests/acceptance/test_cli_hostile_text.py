@@ -122,6 +122,7 @@ ERRORS_ALONE = {
         "ext disable",
         "ext new",
         "ext check",
+        "ext connect",
     ),
     *(
         "schedule add",

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 from urllib.parse import quote
 
+from keepsaid.domain.agent_hook import AGENTS
 from keepsaid.testing.webhooks import EVENTS, payload, sign
 
 Json = Any
@@ -58,6 +59,11 @@ _SHAPES: dict[str, Json] = {
     "/v1/batches/{id}/{fence}/fail": {"reason": "why"},
     "/v1/batches/{id}/requeue": {"reason": "why"},
     "/v1/batches/{id}/drop": {"reason": "why"},
+    "/v1/hooks/{agent}": {
+        "hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": "/srv/api", "prompt": "hi", "prompt_id": "p",
+        "transcript_path": "/srv/s.jsonl", "messages": [{"role": "user", "id": "1", "text": "hi"}],
+    },
+    "/v1/lanes:record": {"conversation": "room", "messages": [{"role": "user", "text": "hi"}]},
     "/v1/lanes/reset": _LANE,
     "/v1/lanes/compact": _LANE,
     "/v1/memories": {"text": "Ann lives in Porto", "kind": "fact"},
@@ -146,6 +152,7 @@ class Fuzzer:
 
     def _path(self, target: Target) -> str:
         path = target.path.replace("{medium}", self.random.choice([*_MEDIA, "github", "zz"]))
+        path = path.replace("{agent}", self.random.choice([*AGENTS, "zz"]))
         path = path.replace("{name}", self.random.choice(["github", "zz"]))
         path = path.replace("{verb}", self.random.choice(["run", "pause", "resume", "cancel", "zz"]))
         while "{" in path:

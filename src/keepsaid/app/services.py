@@ -31,6 +31,7 @@ from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.memory_store import Reminder
 from keepsaid.ports.runtime import Clock, Hint, Ids, Redactor, StopToken
 from keepsaid.ports.store import MemoryStore, Store
+from keepsaid.services.agent_hooks import AgentHooks
 from keepsaid.services.assistant import Assistant
 from keepsaid.services.batches import BatchService
 from keepsaid.services.chats import ChatService
@@ -75,6 +76,7 @@ class Services:
     batches: BatchService
     assistant: Assistant
     chats: ChatService
+    hooks: AgentHooks
 
 
 class ServedParts(Protocol):
@@ -127,6 +129,7 @@ def services_of(here: ServedParts) -> Services:
         return _within(agent.agent.reminder, tokens)
 
     context = ContextService(operations, clock, reminder, lambda: agent.agent.sources.bulletins)
+    assistant = Assistant((operations, memories), search, (changes, forgetting), context, (here.record, remember))
     return Services(
         AskService(operations, here.hub, here.receive, inbox, remembered.add_to),
         ConversationService(operations, here.hub, inbox.mark_seen),
@@ -141,8 +144,9 @@ def services_of(here: ServedParts) -> Services:
         here.scheduling.service,
         StatusService(operations, memories, clock, config.buffer, look),
         BatchService(operations, here.flow, here.leases, here.attempt, clock),
-        Assistant((operations, memories), search, (changes, forgetting), context, (here.record, remember)),
+        assistant,
         ChatService(operations, clock, agent.agent.client),
+        AgentHooks(assistant, here.redactor),
     )
 
 

@@ -39,6 +39,9 @@ class KeyConfig(ConfigSection):
     direct: bool = True
     """Whether its sender and an agent are alone in its conversations. Where others read along, set false: then only
     what was said in a conversation is read there."""
+    transcripts: str = ""
+    """Folder below which the hooks of a coding agent may have transcripts read, such as `~/.claude/projects`; "" for
+    none."""
 
     @field_validator("token")
     @classmethod

@@ -17,13 +17,13 @@ from keepsaid.domain.commits import Received
 from keepsaid.domain.context import TranscriptSpan
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.learning import LEARNABLE, LearnResult
-from keepsaid.domain.memory import Memory, Recalled
+from keepsaid.domain.memory import Injection, Memory, Recalled
 from keepsaid.domain.message import ANSWERED, RECORDED, Content, Inbound, ProviderMarks, Trust
 from keepsaid.domain.principal import Principal, Scope
 from keepsaid.domain.recorded_talk import RECORDED_MAX, recorded_key
 from keepsaid.errors import InputError, NotAllowed, StoreError
 from keepsaid.ports.store import MemoryStore, Store
-from keepsaid.services.context import BuiltContext, ContextService
+from keepsaid.services.context import BuiltContext, ContextService, Reminding
 from keepsaid.services.forgetting import ForgetPreview, ForgetReceipt, ForgetRequest, ForgettingService
 from keepsaid.services.memories import AddedMemory, MemoryAuthor, MemoryService, SearchRequest, SearchService
 from keepsaid.text.normal import digest
@@ -117,6 +117,16 @@ class Assistant:
         _allow(who, Scope.READ)
         return await self.contexts.build(who, conversation, text, tokens)
 
+    async def remind(self, who: Principal, asked: Reminding) -> Injection:
+        """Return the memories that bear on a text in a conversation. Stores nothing."""
+        _allow(who, Scope.READ)
+        return await self.contexts.remind(who, asked)
+
+    async def standing(self, who: Principal, conversation: str) -> BuiltContext:
+        """The bulletin of what the caller may read, and the summary of a conversation. Stores nothing."""
+        _allow(who, Scope.READ)
+        return await self.contexts.standing(who, conversation)
+
     async def save(
         self, who: Principal, text: str, kind: str = "fact", *, key: str = "", conversation: str = ""
     ) -> AddedMemory:
@@ -159,16 +169,21 @@ class Assistant:
             raise InputError(what, safe=_SAFE)
         return await self._forgetting.forget(ForgetRequest(tuple(names)), who.person)
 
-    async def record(self, who: Principal, conversation: str, said: Sequence[Talk]) -> Sequence[Received]:
+    async def record(
+        self, who: Principal, conversation: str, said: Sequence[Talk], *, wait: bool = True
+    ) -> Sequence[Received]:
         """Keep what was said and answered in a conversation, in order; a receipt for each.
 
         It is remembered and collected as any other talk, and nobody answers it. Raises InputError with nothing stored.
+        Without `wait` it returns once the talk is stored, and memory has it some milliseconds later.
         """
         _allow(who, Scope.WRITE)
         _bound(said, RECORDED_MAX, "messages")
         if not conversation.strip():
             raise InputError("recorded talk needs the name of its conversation", safe="Nothing was recorded.")
         received = await self._record([recorded_inbound(who, conversation, one) for one in said])
+        if not wait:
+            return received
         with suppress(StoreError, TimeoutError):  # it is stored: who remembers it comes to it later
             async with asyncio.timeout(_REMEMBERED_WITHIN_S):
                 await self._remember(conversation)

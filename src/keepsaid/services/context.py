@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from keepsaid.domain import batch, memory, message, turn
+from keepsaid.domain.context import LaneTail
 from keepsaid.domain.principal import Principal
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.errors import InputError
@@ -39,6 +41,16 @@ class BuiltContext:
 
 
 @frozen
+class Reminding:
+    """A text in a conversation to be reminded for, in a number of tokens; `lately` are memories not to give again."""
+
+    conversation: str
+    text: str
+    tokens: int
+    lately: frozenset[int] = frozenset()
+
+
+@frozen
 class ContextService:
     """Builds context as turns have it; `reminder` (for a number of tokens) and `bulletins` are those of the agent."""
 
@@ -49,7 +61,17 @@ class ContextService:
 
     async def build(self, who: Principal, conversation: str, text: str, tokens: int) -> BuiltContext:
         """What is known that bears on a text; nothing is stored. Raises InputError for what is out of range."""
-        asked = normalise(text).strip()
+        injection, tail, claimed = await self._reminded(who, Reminding(conversation, text, tokens))
+        bulletins = self.bulletins()
+        bulletin = "" if bulletins is None else await bulletins.render_bulletins(claimed)
+        return BuiltContext(injection, str(bulletin), tail.summary.text if tail.summary else "")
+
+    async def remind(self, who: Principal, asked: Reminding) -> memory.Injection:
+        """Return the memories that bear on a text, without bulletin and summary. Raises InputError as `build` does."""
+        return (await self._reminded(who, asked))[0]
+
+    async def _reminded(self, who: Principal, given: Reminding) -> tuple[memory.Injection, LaneTail, turn.ClaimedBatch]:
+        asked, conversation, tokens = normalise(given.text).strip(), given.conversation, given.tokens
         if not asked or len(asked) > _TEXT_CHARS_MAX or not conversation.strip():
             raise InputError(f"context needs a conversation and a text of 1 to {_TEXT_CHARS_MAX:,} characters")
         if not 0 <= tokens <= TOKENS_MAX:
@@ -58,11 +80,16 @@ class ContextService:
         tail = await self.store.context(lane, _RECENT)
         claimed = _unstored_batch(who, lane, asked, self.clock.now_ms())
         recent: asyncio.Future[turn.Recent] = asyncio.get_running_loop().create_future()
-        recent.set_result(tail.recent)
-        injection = await self.reminder(tokens).remind(claimed, recent)
-        bulletins = self.bulletins()
+        recent.set_result(replace(tail.recent, lately=tail.recent.lately | given.lately))
+        return await self.reminder(tokens).remind(claimed, recent), tail, claimed
+
+    async def standing(self, who: Principal, conversation: str) -> BuiltContext:
+        """What stands of a caller's memory without a question: the bulletin, and the summary of the conversation."""
+        lane = who.recorded_lane(conversation)
+        tail, bulletins = await self.store.context(lane, 1), self.bulletins()
+        claimed = _unstored_batch(who, lane, conversation, self.clock.now_ms())
         bulletin = "" if bulletins is None else await bulletins.render_bulletins(claimed)
-        return BuiltContext(injection, str(bulletin), tail.summary.text if tail.summary else "")
+        return BuiltContext(memory.Injection(), str(bulletin), tail.summary.text if tail.summary else "")
 
     async def recall(self, who: Principal, conversation: str, text: str, tokens: int) -> memory.Injection:
         """The memories alone, for a prompt that shows its own history; the text is cut at its limit."""

@@ -55,7 +55,7 @@ NOUNS = tuple(chain.from_iterable(GROUPS.values()))
 BELOW = {
     "inbox": ("lanes", "tasks"),
     "memory": ("people", "entities", "extract"),
-    "ext": ("tools", "events"),
+    "ext": ("tools", "events", "connect"),
     "data": ("logs",),
 }
 """Commands that stand below another one, each in the module of its name."""

@@ -15,6 +15,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "init --model ollama/qwen3 --non-interactive",
         "init --model openai/qwen3 --base-url http://127.0.0.1:1234/v1",
     ),
+    "ext connect": ("ext connect claude-code", "ext connect codex --project --yes", "ext connect opencode --remove"),
     "inbox ls": ("inbox ls --state dead", "inbox ls --channel github -n 5"),
     "inbox tail": ("inbox tail -f",),
     "inbox show": ("inbox show msg_0k3v9q2m5x8tw",),

@@ -29,6 +29,7 @@ from keepsaid.domain.message import Inbound
 from keepsaid.domain.process import ProcessRole
 from keepsaid.errors import HomeError, InputError, StoreFull, StoreUnreachable
 from keepsaid.interfaces.http import (
+    agent_hooks,
     agents,
     batches,
     bodies,
@@ -67,6 +68,7 @@ def routes(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> lis
     stream = calls.OwnerRoute("GET", "/v1/events", partial(operator.list_events, stopping))
     owner = (
         *agents.ROUTES,
+        *agent_hooks.ROUTES,
         *memories.ROUTES,
         *memories.ENTITY_ROUTES,
         *batches.ROUTES,
