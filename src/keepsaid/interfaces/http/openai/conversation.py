@@ -24,7 +24,7 @@ def conversation_of(request: Request, settings: OpenAIConfig, who: Principal, tu
     """The name of the conversation of a call. Raises BadParameter where it must be named, and is not."""
     if own := _header(request, OWN):
         if len(own) > _CHARS_MAX or not is_storable(own):
-            raise BadParameter(f"{OWN} must have 1 to {_CHARS_MAX} characters, without control characters", OWN)
+            raise BadParameter(f"{OWN} must have 1 to {_CHARS_MAX} characters", OWN)
         return own
     for name in settings.conversation_headers:
         if found := _header(request, name):
