@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,7 @@ from tests.unit.http_cast import Site, site
 from tests.unit.loop_cast import holds
 from tests.unit.test_http_held_loop import HELD_S_MAX, pieces
 
-from keepsaid.testing.model_script import Say
-from keepsaid.testing.model_server import ThreadedModelServer
+from keepsaid.testing.model_script import Say, Script
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -39,14 +40,25 @@ BODIES: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A provider in a process of its own: every loop of this one is measured."""
+    script = tmp_path_factory.mktemp("script") / "script.json"
+    script.write_bytes(Script(default=Say("read")).to_json())
+    command = [sys.executable, "-m", "keepsaid.testing.model_server", "--script", str(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())["url"]
+        process.terminate()
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def one(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
-    """A proxy in front of a provider in a thread of its own."""
-    with ThreadedModelServer(lambda _: Say("read")) as provider:
-        openai = {"proxies": {"both": {"base_url": provider.url, "model": "scripted"}}}
-        root: Path = tmp_path_factory.mktemp("home")
-        async with site(root, answering=False, keys={"ann": {"token": TOKEN}}, openai=openai) as running:
-            yield running
+async def one(tmp_path_factory: pytest.TempPathFactory, provider: str) -> AsyncIterator[Site]:
+    """A proxy in front of the provider."""
+    openai = {"proxies": {"both": {"base_url": provider, "model": "scripted"}}}
+    root: Path = tmp_path_factory.mktemp("home")
+    async with site(root, answering=False, keys={"ann": {"token": TOKEN}}, openai=openai) as running:
+        yield running
 
 
 @pytest.mark.parametrize("name", BODIES)

@@ -105,10 +105,11 @@ class MemoryProxy:
         self, request: Request, upstream: UpstreamAnswer, plan: _Plan, who: Principal, place: str
     ) -> Response:
         headers = {**upstream.headers, **plan.headers()}
+        turn, conversation = plan.turn, plan.conversation  # not the plan: it holds the whole body
 
         async def record(answer: str) -> None:
-            if plan.turn is not None:
-                task = self._memory.record(who, plan.conversation, plan.turn, answer)
+            if turn is not None:
+                task = self._memory.record(who, conversation, turn, answer)
                 await asyncio.wait((task,), timeout=_RECORDED_WITHIN_S)
 
         def end() -> None:
