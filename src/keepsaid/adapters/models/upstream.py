@@ -108,7 +108,7 @@ async def _pieces(body: bytes) -> AsyncIterator[bytes]:
     """A body in parts: sending megabytes in one step would hold the event loop."""
     for start in range(0, len(body), _PIECE_BYTES):
         yield body[start : start + _PIECE_BYTES]
-        await asyncio.sleep(0)  # a provider that reads fast would let all of it go out in one step
+        await asyncio.sleep(0)  # else a fast provider takes the whole body in one step of the loop
 
 
 def _is_returned(name: str) -> bool:
