@@ -1,6 +1,7 @@
 """Memory proxy: what a call takes longer through a proxy than straight to the same model, with 10,000 memories.
 
-Each pair of calls is made one after the other, in the same run, against a local model server that answers at once.
+Each pair of calls is made one after the other, in the same run, against a local model server that answers at once. What
+one pair recorded is remembered before the next one, as people take seconds for that.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from keepsaid.domain.memory import Kind, NewMemory
 from keepsaid.interfaces.http.server import listening
 from keepsaid.testing.model_script import Say
 from keepsaid.testing.model_server import ModelServer
+from keepsaid.values import frozen
 from keepsaid_testkit.made_talk import MadeTalk
 
 _MEMORIES, _CALLS, _WARM_UP, _EACH, _TURNS = 10_000, 300, 20, 1_000, 10
@@ -38,7 +40,7 @@ async def _measured(folder: Path, memories: int, calls: int) -> dict[str, float]
         settings = {
             "models": {"chat": "none"},
             "keys": {"bench": {"token": _TOKEN, "sender": "ann"}},
-            "openai": {"proxies": {"both": proxy, "read": {**proxy, "memory": "read"}}},
+            "openai": {"proxies": {"both": proxy, "off": {**proxy, "memory": "off"}}},
             "server": {"port": 0},
         }
         config, _ = load((home := Home.at(folder)).config_file, settings)
@@ -48,34 +50,44 @@ async def _measured(folder: Path, memories: int, calls: int) -> dict[str, float]
             async with listening(instance) as address, httpx2.AsyncClient(trust_env=False, timeout=60) as http:
                 direct, through = f"{model.url}/chat/completions", f"{address.url}/v1/chat/completions"
                 told = {"memories": float(memories), "calls": float(calls)}
-                for name, stream in (("both", True), ("both", False), ("read", False)):
-                    told |= await _pairs(http, (direct, through), f"memory/{name}", stream, calls)
+                pairs = Pairs(instance, http, (direct, through), calls)
+                for name, stream in (("off", False), ("both", False), ("both", True)):
+                    told |= await pairs.measure(name, stream=stream)
                 return told
 
 
-async def _pairs(
-    http: httpx2.AsyncClient, urls: tuple[str, str], model: str, stream: bool, calls: int
-) -> dict[str, float]:
-    added, straight, shown, degraded = [], [], 0, 0
-    questions = [one.text for one in MadeTalk().questions(_WARM_UP + calls)]
-    for number, text in enumerate(questions):
-        said = [{"role": role, "content": f"{role} {number} {turn}"} for turn in range(_TURNS) for role in _ROLES]
-        body = {"model": model, "stream": stream, "messages": [*said, {"role": "user", "content": text}]}
-        once, _ = await _timed(http, urls[0], body)
-        longer, headers = await _timed(http, urls[1], body)
-        if number >= _WARM_UP:
-            straight.append(once)
-            added.append(longer - once)
-            shown += headers["x-keepsaid-memories"] != "0"
-            degraded += "x-keepsaid-degraded" in headers
-    name = f"{model.partition('/')[2]}_{'stream' if stream else 'whole'}"
-    return {
-        f"{name}_direct_ms_p50": percentile(sorted(straight), 50),
-        f"{name}_added_ms_p50": percentile(sorted(added), 50),
-        f"{name}_added_ms_p95": percentile(sorted(added), 95),
-        f"{name}_with_memory": shown / calls,
-        f"{name}_degraded": degraded / calls,
-    }
+@frozen
+class Pairs:
+    """Calls in pairs, to `urls`: straight to the model, and through a proxy of the instance."""
+
+    instance: Instance
+    http: httpx2.AsyncClient
+    urls: tuple[str, str]
+    calls: int
+
+    async def measure(self, proxy: str, *, stream: bool) -> dict[str, float]:
+        """Milliseconds that the second call of a pair takes longer, and the shares of those with memory."""
+        added, straight, shown, degraded = [], [], 0, 0
+        for number, one in enumerate(MadeTalk().questions(_WARM_UP + self.calls)):
+            said = [{"role": role, "content": f"{role} {number} {turn}"} for turn in range(_TURNS) for role in _ROLES]
+            messages = [*said, {"role": "user", "content": one.text}]
+            body = {"model": f"memory/{proxy}", "stream": stream, "messages": messages}
+            await self.instance.recorder.catch_up()
+            once, _ = await _timed(self.http, self.urls[0], body)
+            longer, headers = await _timed(self.http, self.urls[1], body)
+            if number >= _WARM_UP:
+                straight.append(once)
+                added.append(longer - once)
+                shown += headers["x-keepsaid-memories"] != "0"
+                degraded += "x-keepsaid-degraded" in headers
+        name = f"{proxy}_{'stream' if stream else 'whole'}"
+        return {
+            f"{name}_direct_ms_p50": percentile(sorted(straight), 50),
+            f"{name}_added_ms_p50": percentile(sorted(added), 50),
+            f"{name}_added_ms_p95": percentile(sorted(added), 95),
+            f"{name}_with_memory": shown / self.calls,
+            f"{name}_degraded": degraded / self.calls,
+        }
 
 
 _ROLES = ("user", "assistant")

@@ -87,6 +87,11 @@ _SHAPES: dict[str, Json] = {
     "/v1/tasks": {"task": "do it", "key": "k", "after": ["tsk_1000000000000"]},
     "/v1/tasks/{id}/approve": {"result": "r"},
     "/v1/tasks/{id}/reject": {"reason": "r"},
+    "/v1/embeddings": {"model": "keepsaid", "input": ["hi"], "encoding_format": "base64", "dimensions": 3},
+    "/v1/chat/completions": {
+        "model": "memory/away", "stream": True, "tools": [], "user": "ann",
+        "messages": [{"role": "system", "content": "x"}, {"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+    },
 }  # fmt: skip
 _ODD: Sequence[Json] = (
     None, True, False, 0, -1, 1 << 63, -(1 << 63), 1 << 64, 10**299, 1.5, -0.0, 1e308, 5e-324, "", " ", "\0", "\ud800",

@@ -12,12 +12,17 @@ from tests.unit.fuzz_cast import SECRET, Fuzzer, Tally, Target, fuzz
 from tests.unit.http_cast import Site, site
 
 from keepsaid.interfaces.http.gate import Gate
+from keepsaid.interfaces.http.openai.routes import OpenAIEndpoint
 from keepsaid.interfaces.http.server import routes
+
+_AWAY = {"base_url": "http://127.0.0.1:9", "model": "m"}
+"""A provider at a port where nothing listens: it cannot be reached, and no call leaves the machine."""
 
 
 def targets_of(one: Site) -> list[Target]:
     """Every route of a server."""
-    found = routes(one.instance, Gate("127.0.0.1", "x", None), asyncio.Event())
+    gate = Gate("127.0.0.1", "x", None)
+    found = [*routes(one.instance, gate, asyncio.Event()), *OpenAIEndpoint(one.instance, gate).routes()]
     return [Target(route.path, tuple(sorted(route.methods or ()))) for route in found]
 
 
@@ -27,7 +32,8 @@ async def test_four_thousand_odd_requests_break_nothing(
 ) -> None:
     caplog.set_level(logging.ERROR)
     tally = Tally()
-    async with site(tmp_path, channels={"github": {"secret": SECRET}}) as one:
+    keys, openai = {"ann": {"token": "a" * 40}}, {"proxies": {"away": _AWAY}}
+    async with site(tmp_path, channels={"github": {"secret": SECRET}}, keys=keys, openai=openai) as one:
         targets = targets_of(one)
         assert len(targets) > 45
         token = one.owner["Authorization"].removeprefix("Bearer ")

@@ -212,6 +212,7 @@ async def test_redirect_of_a_provider_is_not_followed(tmp_path: Path) -> None:
         {"base_url": "https://a:b@c@example.org", "model": "m"},
         {"base_url": "https://example.org", "model": ""},
         {"base_url": "https://example.org", "model": "m", "memory": "all"},
+        {"base_url": "https://example.org", "model": "m", "keys": ["nobody"]},
     ],
 )
 async def test_settings_that_name_no_provider_are_refused(proxy: dict[str, str]) -> None:

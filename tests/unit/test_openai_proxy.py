@@ -51,6 +51,33 @@ async def test_bytes_before_the_memory_and_after_it_are_those_of_the_client(one:
     assert rest == b"," + last + after + b',"model" : "scripted-1" }'
 
 
+async def test_next_call_begins_with_the_bytes_that_the_provider_has_cached(one: ProxySite) -> None:
+    said = [user("Where is the kayak?"), {"role": "assistant", "content": "In the shed."}, user("Where is the kayak?")]
+    seen = []
+    for count in (1, 3):
+        body = {"model": "memory/read", "messages": [{"role": "system", "content": "Be kind."}, *said[:count]]}
+        answer = await one.post(body, headers=in_conversation("cached"))
+        assert answer.headers["x-keepsaid-memories"] != "0"
+        seen.append(one.provider.requests[-1].raw)
+    cached = seen[0].index(b'{"role":"user","content":"Context from memory')
+    assert b"Be kind." in seen[0][:cached] == seen[1][:cached]
+    assert seen[1].index(b"Context from memory") > seen[1].index(b"In the shed.")
+
+
+@pytest.mark.parametrize(("name", "shown"), [("Räume 5", "R%C3%A4ume 5"), ("a\tb", "a%09b"), ("x" * 201, None)])
+async def test_names_of_conversations_are_any_text_of_200_characters(
+    one: ProxySite, name: str, shown: str | None
+) -> None:
+    body = {"model": "memory/both", "messages": [user("hi")]}
+    sent = {"Authorization": f"Bearer {token('ann')}", "X-Keepsaid-Conversation": name}
+    head = {key.encode(): value.encode() for key, value in sent.items()}
+    answer = await one.here.client.post("/v1/chat/completions", json=body, headers=head)
+    assert answer.status_code == (400 if shown is None else 200)
+    assert answer.headers.get("x-keepsaid-lane") == shown
+    if shown is not None:
+        assert ("user", "hi") in await one.recorded(name)
+
+
 async def test_library_streams_and_answers_whole_with_one_header_each(one: ProxySite) -> None:
     async with one.client() as client:
         one.provider.script = Script(Say("It is in the blue shed.", chunk=3), Say("As I said."))

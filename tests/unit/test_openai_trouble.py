@@ -23,7 +23,7 @@ from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.errors import EmbedderError, StoreBroken
 from keepsaid.services.context import ContextService
 from keepsaid.services.proxy import ProxyContext, ProxyMemory
-from keepsaid.testing.model_script import Cut, Garble, Say, Script, Stall
+from keepsaid.testing.model_script import Cut, Garble, Refuse, Say, Script, Stall
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -104,6 +104,15 @@ async def test_stream_that_the_provider_breaks_off_is_an_error_and_no_answer(one
         assert await until_recorded(one, "cut", 1) == [("user", "Write")]
         await client.chat.completions.create(extra_headers=in_conversation("cut"), **call("Write"))
     assert await one.recorded("cut") == [("user", "Write"), ("assistant", "Whole.")]
+
+
+async def test_retries_of_the_library_are_recorded_once(one: ProxySite) -> None:
+    said = "Third time lucky."
+    one.provider.script = Script(Refuse(503, retry_after=0.001), Cut(said, after_chars=3), Say(said))
+    async with one.client(max_retries=2) as client:
+        made = await client.chat.completions.create(extra_headers=in_conversation("tries"), **call("Try"))
+    assert made.choices[0].message.content == said
+    assert await one.recorded("tries") == [("user", "Try"), ("assistant", said)]
 
 
 async def test_whole_answer_that_breaks_off_is_refused_and_not_recorded(one: ProxySite) -> None:

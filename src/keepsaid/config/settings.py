@@ -272,6 +272,16 @@ class Config(BaseModel):
         """Refuse keys between which it is unclear who calls, and one of a channel that does not exist."""
         return check_keys(keys, info.data.get("channels", {}), _WITHOUT_KEYS)
 
+    @field_validator("openai")
+    @classmethod
+    def validate_openai(cls, openai: OpenAIConfig, info: ValidationInfo) -> OpenAIConfig:
+        """Refuse a proxy for a key that does not exist."""
+        keys = info.data.get("keys", {})
+        for name, proxy in openai.proxies.items():
+            if unknown := [key for key in proxy.keys if key not in keys]:
+                raise ValueError(f"proxies.{name}.keys: there is no key {unknown[0]!r}")
+        return openai
+
     def principals(self) -> dict[str, Principal]:
         """Who calls with each key, by its token."""
         return {one.token.get_secret_value(): one.principal(name) for name, one in self.keys.items()}

@@ -13,7 +13,10 @@ _SPACE = re.compile(rb"[ \t\n\r]*+")
 _MARK = re.compile(rb'["\[\]{}]')
 _SCALAR = re.compile(rb"[^,\]}\s]++")
 _BOM = b"\xef\xbb\xbf"
-_QUOTE, _BACKSLASH, _COMMA, _OPENERS = 0x22, 0x5C, 0x2C, (0x7B, 0x5B)
+_INSIDE = re.compile(rb'(?:[^"\\]{1,4096}+|\\.){1,64}+', re.DOTALL)
+"""A part of a string; bounded, so that no step holds the interpreter lock for long."""
+
+_QUOTE, _COMMA, _OPENERS = 0x22, 0x2C, (0x7B, 0x5B)
 
 
 class ByteSpan(NamedTuple):
@@ -98,11 +101,8 @@ def _value_end(raw: bytes, at: int) -> int:
 
 
 def _string_end(raw: bytes, at: int) -> int:
-    """The offset after the quote that ends a string: the first one behind an even number of backslashes."""
-    while True:
-        at = raw.index(b'"', at + 1)
-        first = at
-        while raw[first - 1] == _BACKSLASH:
-            first -= 1
-        if (at - first) % 2 == 0:
-            return at + 1
+    """The offset after the quote that ends a string."""
+    at += 1
+    while (inside := _INSIDE.match(raw, at)) is not None:
+        at = inside.end()
+    return at + 1

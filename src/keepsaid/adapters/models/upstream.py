@@ -16,6 +16,7 @@ _SENT_PREFIX = "x-stainless-"
 _RETURNED = frozenset(("content-type", "content-encoding", "x-request-id", "retry-after", "retry-after-ms"))
 _RETURNED_PREFIXES = ("openai-", "x-ratelimit-", "x-should-retry")
 _STRUCK = b"(key)"
+_PIECE_BYTES = 262_144
 _SAFE = "The call was not answered; nothing was recorded."
 
 
@@ -41,7 +42,8 @@ class UpstreamEndpoint:
         sent |= {"content-type": "application/json", "accept-encoding": "identity"}
         if self._key:
             sent["authorization"] = f"Bearer {self._key}"
-        request = client.build_request("POST", f"{self._base_url}{path}", content=body, headers=sent)
+        sent["content-length"] = str(len(body))
+        request = client.build_request("POST", f"{self._base_url}{path}", content=_pieces(body), headers=sent)
         try:
             response = await client.send(request, stream=True, follow_redirects=False)
         except httpx2.TimeoutException as error:
@@ -100,6 +102,13 @@ class UpstreamResponse:
     async def close(self) -> None:
         """Drop the rest of the body."""
         await self._response.aclose()
+
+
+async def _pieces(body: bytes) -> AsyncIterator[bytes]:
+    """A body in parts: sending megabytes in one step would hold the event loop."""
+    for start in range(0, len(body), _PIECE_BYTES):
+        yield body[start : start + _PIECE_BYTES]
+        await asyncio.sleep(0)  # else a fast provider takes the whole body in one step of the loop
 
 
 def _is_returned(name: str) -> bool:

@@ -47,7 +47,7 @@ def named_conversation(
     """
     own = named or _header(request, OWN)
     if own and (len(own) > _CHARS_MAX or not is_storable(own)):
-        raise BadParameter(f"a conversation must have 1 to {_CHARS_MAX} characters, without control characters", OWN)
+        raise BadParameter(f"a conversation must have 1 to {_CHARS_MAX} characters", OWN)
     found = own or next((given for name in settings.conversation_headers if (given := _header(request, name))), "")
     found = found or otherwise
     if not found and not who.direct and not who.everything:

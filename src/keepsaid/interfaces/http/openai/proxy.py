@@ -81,7 +81,7 @@ class MemoryProxy:
         streams = False
         try:
             plan = await self._planned(request, who, settings, await _read(request, raw, fields))
-            body = plan.call.forwarded(settings.model, settings.role, plan.context.text)
+            body = await _forwarded(request, plan)
             sending = self._upstreams[place].post(_PATH, body, dict(request.headers))
             response = await self._relayed(request, await while_there(request, sending), plan, who, place)
             streams = isinstance(response, RelayedStream)
@@ -105,10 +105,11 @@ class MemoryProxy:
         self, request: Request, upstream: UpstreamAnswer, plan: _Plan, who: Principal, place: str
     ) -> Response:
         headers = {**upstream.headers, **plan.headers()}
+        turn, conversation = plan.turn, plan.conversation  # not the plan: it holds the whole body
 
         async def record(answer: str) -> None:
-            if plan.turn is not None:
-                task = self._memory.record(who, plan.conversation, plan.turn, answer)
+            if turn is not None:
+                task = self._memory.record(who, conversation, turn, answer)
                 await asyncio.wait((task,), timeout=_RECORDED_WITHIN_S)
 
         def end() -> None:
@@ -123,7 +124,7 @@ class MemoryProxy:
             await upstream.close()
         if upstream.status >= 400:
             return Response(upstream.without_key(body), upstream.status, headers)
-        if upstream.status == 200 and (answer := whole_answer(body)) is not None:
+        if upstream.status == 200 and (answer := await _answer_in(body)) is not None:
             return RelayedAnswer(body, headers, record, answer)
         return Response(body, upstream.status, headers)
 
@@ -196,6 +197,17 @@ async def _read(request: Request, raw: bytes, fields: Mapping[str, object]) -> C
     if len(raw) <= FREE_BYTES:
         return read_call(raw, fields)
     return await run_on_reader(request, lambda _: read_call(raw, fields))
+
+
+async def _forwarded(request: Request, plan: _Plan) -> bytes:
+    def make(_: object = None) -> bytes:
+        return plan.call.forwarded(plan.settings.model, plan.settings.role, plan.context.text)
+
+    return make() if len(plan.call.raw) <= FREE_BYTES else await run_on_reader(request, make)
+
+
+async def _answer_in(body: bytes) -> str | None:
+    return whole_answer(body) if len(body) <= FREE_BYTES else await asyncio.to_thread(whole_answer, body)
 
 
 async def _whole(upstream: UpstreamAnswer) -> bytes:
