@@ -88,6 +88,15 @@ _SHAPES: dict[str, Json] = {
     "/v1/tasks/{id}/approve": {"result": "r"},
     "/v1/tasks/{id}/reject": {"reason": "r"},
     "/v1/embeddings": {"model": "keepsaid", "input": ["hi"], "encoding_format": "base64", "dimensions": 3},
+    "/v1/responses": {
+        "model": "keepsaid",
+        "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}],
+        "instructions": "be short",
+        "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}],
+        "conversation": "room",
+        "user": "ann",
+        "stream": False,
+    },
     "/v1/chat/completions": {
         "model": "memory/away", "stream": True, "tools": [], "user": "ann",
         "messages": [{"role": "system", "content": "x"}, {"role": "user", "content": [{"type": "text", "text": "hi"}]}],

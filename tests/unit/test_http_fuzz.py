@@ -22,7 +22,7 @@ _AWAY = {"base_url": "http://127.0.0.1:9", "model": "m"}
 def targets_of(one: Site) -> list[Target]:
     """Every route of a server."""
     gate = Gate("127.0.0.1", "x", None)
-    found = [*routes(one.instance, gate, asyncio.Event()), *OpenAIEndpoint(one.instance, gate).routes()]
+    found = [*routes(one.instance, gate, asyncio.Event()), *OpenAIEndpoint(one.instance, gate, asyncio.Event()).routes()]
     return [Target(route.path, tuple(sorted(route.methods or ()))) for route in found]
 
 
