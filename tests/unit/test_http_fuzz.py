@@ -21,8 +21,8 @@ _AWAY = {"base_url": "http://127.0.0.1:9", "model": "m"}
 
 def targets_of(one: Site) -> list[Target]:
     """Every route of a server."""
-    gate = Gate("127.0.0.1", "x", None)
-    found = [*routes(one.instance, gate, asyncio.Event()), *OpenAIEndpoint(one.instance, gate, asyncio.Event()).routes()]
+    gate, stopping = Gate("127.0.0.1", "x", None), asyncio.Event()
+    found = [*routes(one.instance, gate, stopping), *OpenAIEndpoint(one.instance, gate, stopping).routes()]
     return [Target(route.path, tuple(sorted(route.methods or ()))) for route in found]
 
 
