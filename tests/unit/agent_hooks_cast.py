@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import httpx2
+from tests.unit.http_cast import Site
+
 SESSION = "8d3c4b1e-52a7-4f0e-9c1d-7b0a6f2e4d11"
 TOKENS = {"coder": "c" * 40, "other": "o" * 40, "reader": "r" * 40, "writer": "w" * 40, "mine": "m" * 40}
 
@@ -85,3 +88,38 @@ class Transcript:
 def texts(rows: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
     """Role and text of the messages of a transcript."""
     return [(one["role"], one["text"]) for one in rows]
+
+
+def projects(here: Site) -> Path:
+    """The folder of transcripts that the key may have read."""
+    return Path(here.instance.config.keys["coder"].transcripts)
+
+
+async def post(
+    here: Site, fields: object, name: str = "coder", agent: str = "claude-code", **headers: str
+) -> httpx2.Response:
+    """The answer to a hook."""
+    sent = {"Authorization": f"Bearer {TOKENS[name]}", "Content-Type": "application/json", **headers}
+    body = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
+    return await here.client.post(f"/v1/hooks/{agent}", content=body, headers=sent)
+
+
+async def given(here: Site, fields: dict[str, object], **options: str) -> str:
+    """The text that the agent is given."""
+    answer = await post(here, fields, **options)
+    assert answer.status_code == 200, answer.text
+    await here.instance.recorder.catch_up()
+    if not (body := answer.json()):
+        return ""
+    assert list(body) == ["hookSpecificOutput"]
+    assert body["hookSpecificOutput"]["hookEventName"] == fields["hook_event_name"]
+    return str(body["hookSpecificOutput"]["additionalContext"])
+
+
+async def stored(here: Site, folder: Path, session: str, agent: str = "claude-code") -> list[tuple[str, str]]:
+    """Role and text of all that is stored of a session."""
+    conversation = f"{agent}:github.com/acme/{folder.parent.name}#{session}"
+    head = {"Authorization": f"Bearer {TOKENS['coder']}"}
+    answer = await here.client.get("/v1/lanes", params={"conversation": conversation}, headers=head)
+    assert answer.status_code == 200, answer.text
+    return texts(answer.json()["messages"])

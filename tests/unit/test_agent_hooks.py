@@ -10,10 +10,10 @@ from itertools import count, cycle, product
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import pytest_asyncio
 from tests.unit import agent_hooks_cast as cast
+from tests.unit.agent_hooks_cast import given, post, projects, stored
 from tests.unit.http_cast import Site, refused, site
 
 from keepsaid.domain.agent_hook import AGENTS, HookEvent
@@ -41,39 +41,6 @@ def session() -> str:
 def project(tmp_path: Path) -> Path:
     """A repository that no other test works in."""
     return cast.repository(tmp_path / "api", f"git@github.com:acme/{tmp_path.name}.git")
-
-
-def projects(here: Site) -> Path:
-    return Path(here.instance.config.keys["coder"].transcripts)
-
-
-async def post(
-    here: Site, fields: object, name: str = "coder", agent: str = "claude-code", **headers: str
-) -> httpx2.Response:
-    sent = {"Authorization": f"Bearer {cast.TOKENS[name]}", "Content-Type": "application/json", **headers}
-    body = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
-    return await here.client.post(f"/v1/hooks/{agent}", content=body, headers=sent)
-
-
-async def given(here: Site, fields: dict[str, object], **options: str) -> str:
-    """The text that the agent is given."""
-    answer = await post(here, fields, **options)
-    assert answer.status_code == 200, answer.text
-    await here.instance.recorder.catch_up()
-    if not (body := answer.json()):
-        return ""
-    assert list(body) == ["hookSpecificOutput"]
-    assert body["hookSpecificOutput"]["hookEventName"] == fields["hook_event_name"]
-    return str(body["hookSpecificOutput"]["additionalContext"])
-
-
-async def stored(here: Site, folder: Path, session: str, agent: str = "claude-code") -> list[tuple[str, str]]:
-    """Role and text of all that is stored of a session."""
-    conversation = f"{agent}:github.com/acme/{folder.parent.name}#{session}"
-    head = {"Authorization": f"Bearer {cast.TOKENS['coder']}"}
-    answer = await here.client.get("/v1/lanes", params={"conversation": conversation}, headers=head)
-    assert answer.status_code == 200, answer.text
-    return cast.texts(answer.json()["messages"])
 
 
 async def test_a_prompt_is_stored_once_and_later_sessions_of_the_project_are_given_it(
@@ -394,3 +361,28 @@ async def test_a_long_prompt_is_cut_and_stored(one: Site, project: Path, session
     await given(one, cast.hook("UserPromptSubmit", project, session, prompt="word " * 100_000, prompt_id="p1"))
     [(_, text)] = await stored(one, project, session)
     assert len(text) == 50_000
+
+
+async def test_a_store_that_takes_nothing_costs_the_agent_nothing(tmp_path: Path, project: Path) -> None:
+    """Memory is given as before, and what was said is recorded once there is room."""
+    root = tmp_path / "home"
+    transcript = cast.Transcript(root / "projects" / "a", "full")
+    path = {"transcript_path": str(transcript.path)}
+    said = cast.hook("UserPromptSubmit", project, "full", prompt="The pump is in the cellar", prompt_id="p1", **path)
+    stop = cast.hook("Stop", project, "full", **path)
+    async with site(root, keys=cast.keys(root / "projects"), buffer={"min_free_disk_mb": 1_000_000_000}) as full:
+        transcript.turn("The pump is in the cellar", "Noted.", "p1")
+        for fields in (cast.hook("SessionStart", project, "full"), said, stop):
+            assert await given(full, fields) == ""
+        assert await stored(full, project, "full") == []
+    async with site(root, keys=cast.keys(root / "projects")) as roomy:
+        await given(roomy, stop)
+        assert len(await stored(roomy, project, "full")) == 2
+
+
+async def test_the_same_session_of_another_key_is_another_conversation(one: Site, project: Path, session: str) -> None:
+    said = cast.hook("UserPromptSubmit", project, session, prompt="said with another key", prompt_id="p1")
+    await given(one, said, name="other")
+    assert await stored(one, project, session) == []
+    await given(one, {**said, "prompt": "said with this key"})
+    assert await stored(one, project, session) == [("user", "said with this key")]
