@@ -51,6 +51,7 @@ async def _measured(folder: Path, memories: int, calls: int) -> dict[str, float]
                 direct, through = f"{model.url}/chat/completions", f"{address.url}/v1/chat/completions"
                 told = {"memories": float(memories), "calls": float(calls)}
                 pairs = Pairs(instance, http, (direct, through), calls)
+                await pairs.measure("both", stream=False)  # memory works over what was just stored meanwhile
                 for name, stream in (("off", False), ("both", False), ("both", True)):
                     told |= await pairs.measure(name, stream=stream)
                 return told
