@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
 from keepsaid.domain.principal import Principal
+from keepsaid.interfaces import agent_fields as fields_of_calls
 from keepsaid.interfaces import agent_shapes as shapes
 from keepsaid.interfaces.fields import names_field, number_field, text_field
 from keepsaid.interfaces.shapes import Shape, forgetting_shape, recalled_shape, turn_shape
@@ -13,9 +14,6 @@ from keepsaid.ports.runtime import Clock
 from keepsaid.services.assistant import TRANSCRIPT_MAX, Assistant
 from keepsaid.services.memories import SearchRequest, filters_of
 from keepsaid.values import frozen
-
-_TOKENS, _LIMIT, _LIMIT_MAX = 2_000, 10, 50
-_FILTERS = ("kind", "person", "since", "until", "as_of")
 
 Fields = Mapping[str, object]
 
@@ -31,15 +29,15 @@ class CallSite:
 async def context(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """What a model should be shown of memory before it answers `text` in `conversation`, in `tokens` at most."""
     conversation, text = (text_field(fields, name) for name in ("conversation", "text"))
-    tokens = number_field(fields, "tokens", _TOKENS)
+    tokens = number_field(fields, "tokens", fields_of_calls.TOKENS)
     return shapes.context_shape(await site.assistant.context(who, conversation, text, tokens))
 
 
 async def recall(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """The best memories for `query`, best first, `limit` at most; filters narrow them."""
-    query, limit = text_field(fields, "query"), number_field(fields, "limit", _LIMIT)
-    narrowing = filters_of({name: text_field(fields, name, "") for name in _FILTERS})
-    asked = SearchRequest(query, max(1, min(limit, _LIMIT_MAX)), narrowing)
+    query, limit = text_field(fields, "query"), number_field(fields, "limit", fields_of_calls.LIMIT)
+    narrowing = filters_of({name: text_field(fields, name, "") for name in fields_of_calls.FILTERS})
+    asked = SearchRequest(query, max(1, min(limit, fields_of_calls.LIMIT_MAX)), narrowing)
     found = await site.assistant.recall(who, asked, text_field(fields, "conversation", ""))
     return recalled_shape(found, site.clock.now_ms())
 

@@ -19,7 +19,7 @@ from keepsaid.values import frozen
 TOKENS_MAX = 4_000
 """Estimated tokens of recalled memory that a caller may ask for."""
 
-_TEXT_CHARS_MAX = 50_000
+TEXT_CHARS_MAX = 50_000
 _RECENT = 20
 """Records of recorded talk that the caller's own prompt is taken to show."""
 
@@ -50,8 +50,8 @@ class ContextService:
     async def build(self, who: Principal, conversation: str, text: str, tokens: int) -> BuiltContext:
         """What is known that bears on a text; nothing is stored. Raises InputError for what is out of range."""
         asked = normalise(text).strip()
-        if not asked or len(asked) > _TEXT_CHARS_MAX or not conversation.strip():
-            raise InputError(f"context needs a conversation and a text of 1 to {_TEXT_CHARS_MAX:,} characters")
+        if not asked or len(asked) > TEXT_CHARS_MAX or not conversation.strip():
+            raise InputError(f"context needs a conversation and a text of 1 to {TEXT_CHARS_MAX:,} characters")
         if not 0 <= tokens <= TOKENS_MAX:
             raise InputError(f"tokens must be a whole number from 0 to {TOKENS_MAX:,}")
         lane = who.recorded_lane(conversation)

@@ -11,8 +11,9 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.principal import Principal, Scope, own_agent
 from keepsaid.errors import InputError
 from keepsaid.interfaces import agent_calls
+from keepsaid.interfaces.agent_fields import CALL_FIELDS
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute
-from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_query
+from keepsaid.interfaces.http.responses import BadRequest, NotFound
 from keepsaid.interfaces.sdk.agents import ACCOUNT
 from keepsaid.interfaces.shapes import Shape
 from keepsaid.text.normal import cut
@@ -34,7 +35,7 @@ async def record(instance: Instance, call: OwnerCall) -> Response:
 
 async def read_transcript(instance: Instance, call: OwnerCall) -> Shape:
     """What was said in `?conversation=`, oldest first; `?after=` a position, `?limit=` messages at most."""
-    query = read_query(call.request, "conversation", "after", "limit")
+    query = call.request.query_params
     fields: dict[str, object] = dict(query)
     for name in query.keys() & {"after", "limit"}:
         fields[name] = _number(query, name)
@@ -86,11 +87,23 @@ def _number(query: Mapping[str, str], name: str) -> int:
     return int(text)
 
 
+def _call(name: str, route: OwnerRoute) -> OwnerRoute:
+    """A route that is a call of its own, with the fields and the scope of the call."""
+    fields = CALL_FIELDS[name]
+    return route._replace(takes=fields.takes, gives=fields.gives, scopes=(fields.scope,))
+
+
+_TAKES = {"anyOf": [one.takes for one in CALL_FIELDS.values()]}
+_GIVES = {"anyOf": [one.gives for one in CALL_FIELDS.values()]}
+_SCOPES = (Scope.READ, Scope.WRITE)
+_SAVED = (200, 201)
+_AFTER = ("conversation", "after", "limit")
+
 ROUTES = (
-    OwnerRoute("POST", "/v1/context", build_context, 1_000_000, scopes=(Scope.READ,)),
-    OwnerRoute("GET", "/v1/lanes", read_transcript, scopes=(Scope.READ,)),
-    OwnerRoute("POST", "/v1/lanes:record", record, 20_000_000, scopes=(Scope.WRITE,)),
-    OwnerRoute("POST", "/v1/memories", save, 1_000_000, scopes=(Scope.WRITE,)),
-    OwnerRoute("POST", "/v1/agent/{call}", ask, 20_000_000, long=True, scopes=(Scope.READ, Scope.WRITE)),
-    OwnerRoute("POST", "/v1/memories/forget", forget, 100_000, long=True, scopes=(Scope.WRITE,)),
+    _call("context", OwnerRoute("POST", "/v1/context", build_context, 1_000_000)),
+    _call("transcript", OwnerRoute("GET", "/v1/lanes", read_transcript, query=_AFTER)),
+    _call("record", OwnerRoute("POST", "/v1/lanes:record", record, 20_000_000, statuses=_SAVED)),
+    _call("save", OwnerRoute("POST", "/v1/memories", save, 1_000_000, statuses=_SAVED)),
+    _call("forget", OwnerRoute("POST", "/v1/memories/forget", forget, 100_000, long=True)),
+    OwnerRoute("POST", "/v1/agent/{call}", ask, 20_000_000, long=True, scopes=_SCOPES, takes=_TAKES, gives=_GIVES),
 )

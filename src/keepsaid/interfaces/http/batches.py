@@ -10,6 +10,7 @@ from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.errors import InputError
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.responses import BadRequest
+from keepsaid.interfaces.schema import FLAG, TEXT, WHOLE, between, gives, many, perhaps, ref, takes
 from keepsaid.interfaces.shapes import Shape, fields_of
 
 _LEASES_MAX, _LEASE_S, _LEASE_S_MAX, _WAIT_S_MAX = 64, 60, 3_600, 60
@@ -111,11 +112,52 @@ def _message_shape(message: StoredMessage) -> Shape:
     }
 
 
+_LEASE_TIME = between(1, _LEASE_S_MAX, _LEASE_S)
+_LEASE = takes(limit=between(1, _LEASES_MAX, 1), lease_s=_LEASE_TIME, wait_s=between(0, _WAIT_S_MAX, 0))
+_SETTLED = gives(state=TEXT, reply=perhaps(TEXT), duplicate=FLAG)
+
 ROUTES = (
-    OwnerRoute("POST", "/v1/batches:lease", lease, 10_000, long=True, empty=True, scopes=(Scope.OPERATE,)),
-    OwnerRoute("POST", "/v1/batches/{id}/{fence}/renew", renew, 10_000, empty=True, scopes=(Scope.OPERATE,)),
-    OwnerRoute("POST", "/v1/batches/{id}/{fence}/done", done, 4_000_000, scopes=(Scope.OPERATE,)),
-    OwnerRoute("POST", "/v1/batches/{id}/{fence}/fail", fail, 1_000_000, scopes=(Scope.OPERATE,)),
-    OwnerRoute("POST", "/v1/batches/{id}/requeue", requeue, 1_000_000),
-    OwnerRoute("POST", "/v1/batches/{id}/drop", drop, 1_000_000),
+    OwnerRoute(
+        "POST",
+        "/v1/batches:lease",
+        lease,
+        10_000,
+        long=True,
+        empty=True,
+        scopes=(Scope.OPERATE,),
+        takes=_LEASE,
+        gives=gives(batches=many(ref("LeasedBatch"))),
+    ),
+    OwnerRoute(
+        "POST",
+        "/v1/batches/{id}/{fence}/renew",
+        renew,
+        10_000,
+        empty=True,
+        scopes=(Scope.OPERATE,),
+        takes=takes(lease_s=_LEASE_TIME),
+        gives=gives(lease_s=WHOLE),
+    ),
+    OwnerRoute(
+        "POST",
+        "/v1/batches/{id}/{fence}/done",
+        done,
+        4_000_000,
+        scopes=(Scope.OPERATE,),
+        takes=takes(reply=TEXT, worker=TEXT),
+        gives=_SETTLED,
+    ),
+    OwnerRoute(
+        "POST",
+        "/v1/batches/{id}/{fence}/fail",
+        fail,
+        1_000_000,
+        scopes=(Scope.OPERATE,),
+        takes=takes(reason=TEXT),
+        gives=gives(state=TEXT),
+    ),
+    OwnerRoute(
+        "POST", "/v1/batches/{id}/requeue", requeue, 1_000_000, takes=takes(reason=TEXT), gives=gives(requeued=FLAG)
+    ),
+    OwnerRoute("POST", "/v1/batches/{id}/drop", drop, 1_000_000, takes=takes(reason=TEXT), gives=gives(dropped=FLAG)),
 )

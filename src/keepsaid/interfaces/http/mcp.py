@@ -9,7 +9,6 @@ from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from keepsaid import __version__
@@ -18,15 +17,15 @@ from keepsaid.domain import principal
 from keepsaid.errors import ConfigError, KeepsaidError, installation
 from keepsaid.interfaces.agent_calls import CALLS
 from keepsaid.interfaces.http.agents import call_site_of
+from keepsaid.interfaces.http.calls import OpenRoute
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import problem
 from keepsaid.interfaces.mcp.tools import CORE, FULL, Ask
+from keepsaid.interfaces.schema import OBJECT
 from keepsaid.interfaces.shapes import Shape
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-_SCOPES = (principal.Scope.READ, principal.Scope.WRITE)
 
 
 class McpDoor:
@@ -34,6 +33,9 @@ class McpDoor:
 
     No request leads to another: there are no sessions, so that any process answers any of them.
     """
+
+    scopes = (principal.Scope.READ, principal.Scope.WRITE)
+    """Those that let a key in, one of them."""
 
     def __init__(self, instance: Instance, gate: Gate) -> None:
         self._instance = instance
@@ -46,7 +48,7 @@ class McpDoor:
         """Let the caller in by its key, and answer in its name."""
         request = Request(scope, receive)
         try:
-            scope["keepsaid.who"] = self._gate.caller(request, _SCOPES)
+            scope["keepsaid.who"] = self._gate.caller(request, self.scopes)
             manager = await self._manager()
         except KeepsaidError as error:
             response: Response = problem(error)
@@ -98,9 +100,7 @@ class McpDoor:
         return ask, unquote(request.scope.get("path_params", {}).get("conversation", ""))
 
 
-def routes(door: McpDoor) -> list[Route]:
+def routes(door: McpDoor) -> tuple[OpenRoute, ...]:
     """The addresses of the door."""
-    return [
-        Route("/mcp", door, methods=["POST"]),
-        Route("/mcp/c/{conversation}", door, methods=["POST"]),
-    ]
+    paths = ("/mcp", "/mcp/c/{conversation}")
+    return tuple(OpenRoute("POST", path, door, "key", door.scopes, OBJECT, whole=True) for path in paths)

@@ -6,8 +6,8 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from keepsaid.domain.memory import Kind
 from keepsaid.errors import InputError
+from keepsaid.interfaces import agent_fields
 from keepsaid.interfaces.shapes import Shape
 from keepsaid.text.normal import cut
 
@@ -35,7 +35,6 @@ _TEXT = {"type": "string"}
 _ID = {"type": "string", "description": "mem_..."}
 _IDS = {"type": "array", "items": _TEXT, "maxItems": 50}
 _WHERE = {"type": "string", "description": "your name for this conversation"}
-_KINDS = [str(kind) for kind in Kind if kind is not Kind.BULLETIN]
 
 
 def _object(needed: Sequence[str] = (), **properties: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -124,8 +123,6 @@ def _bounded(name: str, rows: Sequence[Shape]) -> Shape:
     return {name: kept, "rest": list(filter(None, rest))} if rest else {name: kept}
 
 
-_FILTER = {"person": _TEXT, "since": _TEXT, "until": _TEXT, "as_of": {**_TEXT, "description": "what held true then"}}
-
 CORE = (
     McpTool(
         "memory_search",
@@ -135,8 +132,7 @@ CORE = (
             ["query"],
             query={**_TEXT, "maxLength": 2_000},
             limit={"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
-            kind={**_TEXT, "enum": _KINDS},
-            **_FILTER,
+            **agent_fields.FILTERS,
             conversation=_WHERE,
             bodies={"type": "boolean", "description": "whole texts"},
         ),
