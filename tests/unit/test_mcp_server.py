@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 import httpx2
@@ -17,7 +18,8 @@ from mcp.shared.exceptions import MCPError
 from tests.unit.http_cast import Site, refused, site
 
 from keepsaid.interfaces.mcp.server import server_of
-from keepsaid.interfaces.mcp.tools import ANSWER_BYTES_MAX, CORE, FULL, McpTool
+from keepsaid.interfaces.mcp.tool import ANSWER_BYTES_MAX, McpTool
+from keepsaid.interfaces.mcp.tools import CORE, FULL
 from keepsaid.text.tokens import estimate_tokens
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -89,8 +91,18 @@ async def test_who_has_no_key_or_the_wrong_one_comes_from_a_page_or_may_only_tal
     refused(await one.client.post("/mcp", json=PING), 401)
     refused(await asked("wrong"), 401)
     refused(await asked(TOKENS["ann"], Origin="http://evil.example"), 403)
-    told = refused(await asked(TOKENS["talker"]), 403)
-    assert "read or write" in told["title"]
+    assert (await asked(TOKENS["talker"])).status_code == 200
+
+
+async def test_who_may_only_talk_is_let_in_where_a_tool_is_for_them(one: Site, tmp_path: Path) -> None:
+    async with connected(one, "talker") as client:
+        assert not (await client.call_tool("inbox_put", {"text": "hello", "conversation": "hall"})).is_error
+        told = await client.call_tool("memory_search", {"query": "hello"})
+    assert told.is_error
+    assert "needs the scope read" in str(told.content[0])
+    async with site(tmp_path, answering=False, keys=KEYS) as core:
+        head = {"Authorization": f"Bearer {TOKENS['talker']}"}
+        assert "read or write" in refused(await core.client.post("/mcp", json=PING, headers=head), 403)["title"]
 
 
 async def test_an_address_binds_a_client_to_its_conversation(one: Site) -> None:

@@ -30,7 +30,8 @@ class Principal:
 
     `name` is that of its key, and the account of its conversations: another key's conversation of the same name is
     another conversation. With `direct`, only its sender and an agent are in them, so that what the sender may read is
-    read. `everything` is the operator, who reads as the owner does.
+    read. `everything` is the operator, who reads as the owner does. `operates` is who came with the operator's token,
+    or has the home open: tasks, schedules and the status are the operator's.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Principal:
     trust: Trust = Trust.KNOWN
     direct: bool = True
     everything: bool = False
+    operates: bool = False
 
     def may(self, scope: Scope) -> bool:
         """Whether it may do what a scope opens."""
@@ -90,9 +92,9 @@ class Principal:
 
 def own_agent(account: str) -> Principal:
     """An agent that the owner runs on this machine: it reads and changes what the owner does in direct chats."""
-    return Principal(account, "library", OWNER, frozenset(Scope), Trust.OWNER)
+    return Principal(account, "library", OWNER, frozenset(Scope), Trust.OWNER, operates=True)
 
 
 def operator(channel: str, account: str = "default") -> Principal:
     """The owner's own programs: who may run commands on this machine, or carries the operator's token."""
-    return Principal(account, channel, OWNER, frozenset(Scope), Trust.OWNER, everything=True)
+    return Principal(account, channel, OWNER, frozenset(Scope), Trust.OWNER, everything=True, operates=True)

@@ -66,7 +66,7 @@ _LEASED_MESSAGE = gives(
     received_at=TIME,
 )
 _LEASED = gives(
-    **named(TEXT, "id", "turn", "channel", "account", "conversation", "lane"),
+    **named(TEXT, "id", "lease", "turn", "channel", "account", "conversation", "lane"),
     **named(WHOLE, "fence", "lease_s", "priority", "attempts"),
     messages=many(_LEASED_MESSAGE),
 )

@@ -77,7 +77,7 @@ def _caller(instance: Instance, call: OwnerCall) -> Principal:
 
 def call_site_of(instance: Instance) -> agent_calls.CallSite:
     """Whom agents ask at an instance."""
-    return agent_calls.CallSite(instance.services.assistant, instance.clock)
+    return agent_calls.CallSite(instance)
 
 
 def _number(query: Mapping[str, str], name: str) -> int:
@@ -90,12 +90,13 @@ def _number(query: Mapping[str, str], name: str) -> int:
 def _call(name: str, route: OwnerRoute) -> OwnerRoute:
     """A route that is a call of its own, with the fields and the scope of the call."""
     fields = CALL_FIELDS[name]
-    return route._replace(takes=fields.takes, gives=fields.gives, scopes=(fields.scope,))
+    scopes = () if fields.scope is None else (fields.scope,)
+    return route._replace(takes=fields.takes, gives=fields.gives, scopes=scopes)
 
 
 _TAKES = {"anyOf": [one.takes for one in CALL_FIELDS.values()]}
 _GIVES = {"anyOf": [one.gives for one in CALL_FIELDS.values()]}
-_SCOPES = (Scope.READ, Scope.WRITE)
+_SCOPES = tuple(Scope)  # the call itself says which one it needs
 _SAVED = (200, 201)
 _AFTER = ("conversation", "after", "limit")
 

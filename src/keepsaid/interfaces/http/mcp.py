@@ -20,7 +20,8 @@ from keepsaid.interfaces.http.agents import call_site_of
 from keepsaid.interfaces.http.calls import OpenRoute
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import problem
-from keepsaid.interfaces.mcp.tools import CORE, FULL, Ask
+from keepsaid.interfaces.mcp.tool import Ask
+from keepsaid.interfaces.mcp.tools import CORE, FULL
 from keepsaid.interfaces.schema import OBJECT
 from keepsaid.interfaces.shapes import Shape
 
@@ -34,15 +35,18 @@ class McpDoor:
     No request leads to another: there are no sessions, so that any process answers any of them.
     """
 
-    scopes = (principal.Scope.READ, principal.Scope.WRITE)
-    """Those that let a key in, one of them."""
-
     def __init__(self, instance: Instance, gate: Gate) -> None:
         self._instance = instance
         self._gate = gate
         self._serving: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._task: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
+
+    @property
+    def scopes(self) -> tuple[principal.Scope, ...]:
+        """Those that let a key in, one of them: what the tools need that are offered."""
+        every = self._instance.config.server.mcp_tools == "full"
+        return tuple(principal.Scope) if every else (principal.Scope.READ, principal.Scope.WRITE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the caller in by its key, and answer in its name."""

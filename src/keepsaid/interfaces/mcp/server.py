@@ -14,7 +14,8 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from keepsaid.errors import InputError, KeepsaidError
-from keepsaid.interfaces.mcp.tools import Ask, McpTool, check_arguments
+from keepsaid.interfaces.mcp.tool import Ask, McpTool
+from keepsaid.interfaces.mcp.tools import check_arguments
 from keepsaid.interfaces.shapes import Shape
 from keepsaid.text.normal import cut
 
@@ -136,7 +137,7 @@ def _described(tool: McpTool) -> types.Tool:
     hints = types.ToolAnnotations(
         read_only_hint=tool.hint == "read",
         destructive_hint=tool.hint == "destructive",
-        idempotent_hint=tool.hint != "destructive",
+        idempotent_hint=tool.hint in ("read", "idempotent"),
         open_world_hint=False,
     )
     schemas: dict[str, Any] = {"input_schema": dict(tool.takes), "output_schema": dict(tool.gives)}

@@ -27,7 +27,9 @@ class AgentMemory:
     """
 
     def __init__(self, ask: Ask) -> None:
+        self.ask = ask  # any call by its name
         self._ask = ask
+        self.inbox = AgentInbox(ask)
 
     async def context(self, conversation: str, text: str, tokens: int = 2_000) -> dict[str, Any]:
         """What a model should be shown before it answers a text: `memory`, `bulletin`, `summary`, and why."""
@@ -64,6 +66,36 @@ class AgentMemory:
     async def explain(self, turn: str) -> dict[str, Any]:
         """Why a turn of the sender's own conversations answered as it did."""
         return await self._ask("explain", {"id": turn})
+
+
+class AgentInbox:
+    """The inbox for a program elsewhere: messages of its sender put in, and batches leased, of all conversations.
+
+    `put` needs the scope `talk`, all else `operate`. Every method returns the JSON object of its call.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def put(self, conversation: str, text: str, *, key: str = "", **fields: str) -> dict[str, Any]:
+        """Store a message of the sender; under a `key` once. Fields: name, topic, provider_id, reply_to."""
+        return await self._ask("put", {"conversation": conversation, "text": text, "key": key, **fields})
+
+    async def pull(self, limit: int = 1, *, lease_s: int = 60, wait_s: int = 0) -> dict[str, Any]:
+        """Lease batches that are ready: `batches`, each with the handle of its `lease`."""
+        return await self._ask("pull", {"limit": limit, "lease_s": lease_s, "wait_s": wait_s})
+
+    async def renew(self, lease: str, lease_s: int = 60) -> dict[str, Any]:
+        """Hold a lease for longer, from now on. Raises LeaseLost."""
+        return await self._ask("renew", {"lease": lease, "lease_s": lease_s})
+
+    async def done(self, lease: str, reply: str = "", *, worker: str = "") -> dict[str, Any]:
+        """Settle a batch with a reply, in one commit; again under this lease it is a duplicate. Raises LeaseLost."""
+        return await self._ask("done", {"lease": lease, "reply": reply, "worker": worker})
+
+    async def fail(self, lease: str, reason: str) -> dict[str, Any]:
+        """Charge a batch an attempt: it comes again, or is dead after the third. Raises LeaseLost."""
+        return await self._ask("fail", {"lease": lease, "reason": reason})
 
 
 class RunningAgent:

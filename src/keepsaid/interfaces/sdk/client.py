@@ -150,7 +150,7 @@ class Keepsaid:
         who = Principal(account, CHANNEL, sender, frozenset(Scope), Trust.KNOWN, direct)
         if here.config.trust_of(who.origin("")) is Trust.OWNER:
             who = replace(who, trust=Trust.OWNER)
-        site = CallSite(here.services.assistant, here.clock)
+        site = CallSite(here)
         return AgentMemory(lambda name, fields: CALLS[name](site, who, fields))
 
     async def status(self) -> dict[str, Any]:
