@@ -105,6 +105,20 @@ async def test_who_may_only_talk_is_let_in_where_a_tool_is_for_them(one: Site, t
         assert "read or write" in refused(await core.client.post("/mcp", json=PING, headers=head), 403)["title"]
 
 
+async def test_metadata_of_oauth_is_there_where_an_issuer_is_set(one: Site, tmp_path: Path) -> None:
+    place = "/.well-known/oauth-protected-resource"
+    refused(await one.client.get(place), 404)
+    assert (await one.client.post("/mcp", json=PING)).headers["www-authenticate"] == "Bearer"
+    server = {"port": 0, "mcp_issuer": "https://login.example", "public_url": "https://agent.example/"}
+    async with site(tmp_path, answering=False, keys=KEYS, server=server) as here:
+        for path in (place, f"{place}/mcp"):
+            told = (await here.client.get(path)).json()
+            assert told["resource"] == "https://agent.example/mcp"
+            assert told["authorization_servers"] == ["https://login.example"]
+        challenge = (await here.client.post("/mcp", json=PING)).headers["www-authenticate"]
+    assert challenge == f'Bearer resource_metadata="https://agent.example{place}"'
+
+
 async def test_an_address_binds_a_client_to_its_conversation(one: Site) -> None:
     """Whatever its arguments say."""
     said = {"conversation": "other", "messages": [{"role": "user", "text": "The otters live in the weir."}]}
@@ -128,7 +142,11 @@ async def test_resources_and_prompts(one: Site) -> None:
         read = await client.read_resource(f"keepsaid://memory/{added['id']}")
         prompts = (await client.list_prompts()).prompts
         asked = await client.get_prompt("what_do_you_know_about", {"subject": "the attic"})
-    assert [one.uri_template for one in templates] == ["keepsaid://memory/{id}", "keepsaid://lane/{conversation}"]
+    assert [one.uri_template for one in templates] == [
+        "keepsaid://memory/{id}",
+        "keepsaid://lane/{conversation}",
+        "keepsaid://identity/{file}",
+    ]
     assert "The attic window sticks" in str(read.contents[0])
     assert [one.name for one in prompts] == ["catch_up", "what_do_you_know_about"]
     assert "'the attic'" in str(asked.messages[0].content)

@@ -207,3 +207,21 @@ async def test_a_collector_that_is_away_holds_nothing_up(tmp_path: Path) -> None
             settings = traced(gone, server)
         story = await converse(tmp_path, settings)
     assert story["state"] == "done"
+
+
+async def test_a_trace_that_an_mcp_client_began_goes_on(tmp_path: Path, collector: Collector) -> None:
+    """By the `traceparent` in `_meta` of its request (W3C Trace Context)."""
+    trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+    settings: dict[str, Any] = {"keys": {"ann": {"token": "a" * 40}}, "server": {"port": 0, "mcp_tools": "full"}}
+    telemetry = {"traces": True, "endpoint": collector.url, "headers": {"Authorization": TOKEN}}
+    async with site(tmp_path, telemetry=telemetry, **settings) as here:
+        call = {"name": "inbox_put", "arguments": {"text": SECRET, "conversation": "kitchen"}}
+        given = {**call, "_meta": {"traceparent": f"00-{trace}-{parent}-01"}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": given}
+        head = {"Authorization": f"Bearer {'a' * 40}", "Accept": "application/json, text/event-stream"}
+        response = await here.client.post("/mcp", json=body, headers=head)
+        assert response.status_code == 200, response.text
+        assert not response.json()["result"]["isError"], response.text
+    receive = collector.only("keepsaid.receive")
+    assert (receive.trace_id.hex(), receive.parent_span_id.hex()) == (trace, parent)
+    assert SECRET not in str(collector.spans)

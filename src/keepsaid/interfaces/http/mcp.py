@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from keepsaid import __version__
@@ -19,14 +19,18 @@ from keepsaid.interfaces.agent_calls import CALLS
 from keepsaid.interfaces.http.agents import call_site_of
 from keepsaid.interfaces.http.calls import OpenRoute
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.responses import problem
+from keepsaid.interfaces.http.responses import NotFound, problem
 from keepsaid.interfaces.mcp.tool import Ask
 from keepsaid.interfaces.mcp.tools import CORE, FULL
-from keepsaid.interfaces.schema import OBJECT
+from keepsaid.interfaces.schema import OBJECT, TEXT, many, takes
 from keepsaid.interfaces.shapes import Shape
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+
+METADATA = "/.well-known/oauth-protected-resource"
+_OF_MCP = f"{METADATA}/mcp"
 
 
 class McpDoor:
@@ -56,6 +60,8 @@ class McpDoor:
             manager = await self._manager()
         except KeepsaidError as error:
             response: Response = problem(error)
+            if response.status_code == 401:
+                response.headers["WWW-Authenticate"] = self._challenge(request)
             await response(scope, receive, send)
             return
         await manager.handle_request(scope, receive, send)
@@ -65,6 +71,26 @@ class McpDoor:
         self._over.set()
         if self._task is not None:
             await asyncio.wait((self._task,))
+
+    def _challenge(self, request: Request) -> str:
+        """How to come in, for a client without a token: with a bearer token, and from whom, where that is set."""
+        if not self._instance.config.server.mcp_issuer:
+            return "Bearer"
+        return f'Bearer resource_metadata="{_origin(self._instance, request)}{METADATA}"'
+
+    async def metadata(self, request: Request) -> Response:
+        """The metadata of the MCP server as an OAuth protected resource (RFC 9728); 404 without `server.mcp_issuer`."""
+        issuer = self._instance.config.server.mcp_issuer
+        if not issuer:
+            what = "no authorization server is set (server.mcp_issuer): calls carry the token of a key"
+            raise NotFound(what, safe="Nothing was changed.", hint="see docs/use/reference/agents.md")
+        return JSONResponse({
+            "resource": f"{_origin(self._instance, request)}/mcp",
+            "resource_name": "keepsaid",
+            "authorization_servers": [issuer],
+            "scopes_supported": [str(scope) for scope in self.scopes],
+            "bearer_methods_supported": ["header"],
+        })  # fmt: skip
 
     async def _manager(self) -> StreamableHTTPSessionManager:
         if self._serving is None or self._task is None or self._task.done():
@@ -104,7 +130,14 @@ class McpDoor:
         return ask, unquote(request.scope.get("path_params", {}).get("conversation", ""))
 
 
+def _origin(instance: Instance, request: Request) -> str:
+    """The address that others call this server by: the one that is set, else the one that was called."""
+    return instance.config.server.public_url.rstrip("/") or str(request.base_url).rstrip("/")
+
+
 def routes(door: McpDoor) -> tuple[OpenRoute, ...]:
     """The addresses of the door."""
     paths = ("/mcp", "/mcp/c/{conversation}")
-    return tuple(OpenRoute("POST", path, door, "key", door.scopes, OBJECT, whole=True) for path in paths)
+    served = tuple(OpenRoute("POST", path, door, "key", door.scopes, OBJECT, whole=True) for path in paths)
+    about = takes("resource", resource=TEXT, authorization_servers=many(TEXT))
+    return (*served, *(OpenRoute("GET", path, door.metadata, "anybody", gives=about) for path in (METADATA, _OF_MCP)))

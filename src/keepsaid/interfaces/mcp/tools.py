@@ -65,7 +65,12 @@ async def _forget(ask: Ask, given: Mapping[str, Any]) -> Shape:
     done = await ask("forget", given)
     if "confirm" in done:
         return {**done, "next": "show this to the user; with their consent call again with this confirm"}
-    return {name: done[name] for name in ("id", "state", "counts")}
+    return forgotten_shape(done)
+
+
+def forgotten_shape(done: Shape) -> Shape:
+    """What was forgotten, without what concerns nobody but the owner."""
+    return {name: done[name] for name in ("id", "state", "counts", "next") if name in done}
 
 
 async def _record(ask: Ask, given: Mapping[str, Any]) -> Shape:
