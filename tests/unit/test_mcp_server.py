@@ -181,7 +181,6 @@ async def test_an_answer_is_bounded_and_says_what_is_left(one: Site) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("clear_all", {}),
         ("memory_search", {}),
         ("memory_search", {"query": "x", "sender": "ann"}),
         ("memory_search", {"query": ["x"]}),
@@ -199,3 +198,14 @@ async def test_a_wrong_call_is_an_error_that_the_model_reads(one: Site, name: st
     text = str(getattr(answer.content[0], "text", ""))
     assert text
     assert "Traceback" not in text
+
+
+async def test_a_tool_that_is_none_is_an_error_of_the_protocol(one: Site) -> None:
+    failed: MCPError | None = None
+    async with connected(one, "bob") as client:
+        try:
+            await client.call_tool("clear_all", {})
+        except MCPError as error:
+            failed = error
+    assert failed is not None
+    assert "there is no tool 'clear_all'" in failed.message

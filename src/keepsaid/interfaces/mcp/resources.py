@@ -30,9 +30,10 @@ _TEMPLATES = (
 )
 
 
-def refused(what: str) -> MCPError:
-    """The protocol's own error for a request that names what is not there."""
-    return MCPError(code=types.INVALID_PARAMS, message=cut(what, _SHOWN_CHARS))
+def refused(what: str, uri: str = "") -> MCPError:
+    """The protocol's own error for a request that names what is not there, such as the resource `uri`."""
+    data = {"uri": cut(uri, _SHOWN_CHARS)} if uri else None
+    return MCPError(code=types.INVALID_PARAMS, message=cut(what, _SHOWN_CHARS), data=data)
 
 
 def templates() -> types.ListResourceTemplatesResult:
@@ -72,7 +73,7 @@ async def read(ask: Ask, conversation: str, uri: str) -> types.ReadResourceResul
         else:
             kind, text = _JSON, json.dumps(await _shape(ask, conversation, uri), ensure_ascii=False)
     except KeepsaidError as error:
-        raise refused(error.what) from error
+        raise refused(error.what, uri) from error
     content = types.TextResourceContents(uri=uri, mime_type=kind, text=text)
     return types.ReadResourceResult(contents=[content], ttl_ms=0, cache_scope="private")
 
@@ -82,7 +83,7 @@ async def _shape(ask: Ask, conversation: str, uri: str) -> Shape:
         return {"memories": (await ask("get", {"ids": [uri.removeprefix(_MEMORY)]}))["memories"]}
     if uri.startswith(_LANE):
         return await ask("transcript", {"conversation": conversation or uri.removeprefix(_LANE)})
-    raise refused(f"there is no resource {cut(uri, _SHOWN_CHARS)!r}")
+    raise refused(f"there is no resource {cut(uri, _SHOWN_CHARS)!r}", uri)
 
 
 class ChangeStreams:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import mcp_types as types
 from mcp.server.lowlevel import Server
 
-from keepsaid.errors import InputError, KeepsaidError
+from keepsaid.errors import KeepsaidError
 from keepsaid.interfaces.mcp import consent, resources
 from keepsaid.interfaces.mcp.tool import Ask, McpTool
 from keepsaid.interfaces.mcp.tools import check_arguments, forgotten_shape
@@ -94,7 +94,7 @@ class _Answers:
     async def _called(self, ctx: Any, params: types.CallToolRequestParams) -> Shape | types.InputRequiredResult:
         name, given = params.name, dict(params.arguments or {})
         if (tool := self._tools.get(name)) is None:
-            raise InputError(f"there is no tool {cut(name, 80)!r}; there are {', '.join(self._tools)}")
+            raise resources.refused(f"there is no tool {cut(name, 80)!r}; there are {', '.join(self._tools)}")
         ask, conversation = self._ask_of(ctx.request)
         if conversation and "conversation" in tool.takes["properties"]:
             given["conversation"] = conversation  # the address decides, and no argument widens it
