@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from urllib.parse import unquote
 
 from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
+from keepsaid.domain.message import Trust
 from keepsaid.domain.principal import Principal, Scope, own_agent
 from keepsaid.errors import InputError
 from keepsaid.interfaces import agent_calls
 from keepsaid.interfaces.agent_fields import CALL_FIELDS
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute
+from keepsaid.interfaces.http.gate import LIBRARY
 from keepsaid.interfaces.http.responses import BadRequest, NotFound
-from keepsaid.interfaces.sdk.agents import ACCOUNT
+from keepsaid.interfaces.sdk.agents import ACCOUNT, DIRECT, SENDER
 from keepsaid.interfaces.shapes import Shape
 from keepsaid.text.normal import cut
 
-_DIGITS_MAX = 18
+_DIGITS_MAX, _NAME_CHARS_MAX = 18, 512
 _ACCOUNT = r"[a-z][a-z0-9_-]{0,39}"
 
 
@@ -70,9 +74,22 @@ def _caller(instance: Instance, call: OwnerCall) -> Principal:
     account = call.request.headers.get(ACCOUNT, "")
     if not account or not call.who.everything:
         return call.who
+    if SENDER in call.request.headers:
+        return _agent_of(instance, call, account)
     if re.fullmatch(_ACCOUNT, account) is None or account in (*instance.config.keys, call.who.name):
         raise BadRequest(f"{ACCOUNT} must be a name of its own in small letters, and not that of a key")
     return own_agent(account)
+
+
+def _agent_of(instance: Instance, call: OwnerCall, account: str) -> Principal:
+    """An agent of another sender, as the library has it: the operator may act as anybody, and so with less."""
+    sender = unquote(call.request.headers[SENDER])
+    if not sender or account in instance.config.keys or len(account) > _NAME_CHARS_MAX:
+        raise BadRequest(f"{SENDER} needs a sender, and an account in {ACCOUNT} that is not that of a key")
+    direct = call.request.headers.get(DIRECT, "1") == "1"
+    who = Principal(account, LIBRARY, sender, frozenset(Scope), direct=direct)
+    is_owner = instance.config.trust_of(who.origin("")) is Trust.OWNER
+    return replace(who, trust=Trust.OWNER) if is_owner else who
 
 
 def call_site_of(instance: Instance) -> agent_calls.CallSite:

@@ -17,6 +17,9 @@ Ask = Callable[[str, Mapping[str, object]], Awaitable[dict[str, Any]]]
 ACCOUNT = "X-Keepsaid-Account"
 """The header by which the operator calls as an agent of the owner, in conversations of this account."""
 
+SENDER, DIRECT = "X-Keepsaid-Sender", "X-Keepsaid-Direct"
+"""Headers by which the operator calls as an agent of another sender, percent-encoded; and whether they are alone."""
+
 _TIMEOUT_S = 30.0
 
 
@@ -143,11 +146,17 @@ def connect(home: str | Path | None = None, *, key: str, url: str = "") -> Runni
     if url:
         return RunningAgent(url, key)
     place = Home.at(Path(home) if home is not None else None)
-    try:
-        running = json.loads(place.runtime_file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise NotRunning("no instance of this home runs") from error
+    address, _ = running_at(place)
     config, _ = load(place.config_file)
     if (named := config.keys.get(key)) is None:
         raise ConfigError(f"there is no key {key!r}", hint="keepsaid config show keys")
-    return RunningAgent(str(running["url"]), named.token.get_secret_value())
+    return RunningAgent(address, named.token.get_secret_value())
+
+
+def running_at(home: Home) -> tuple[str, str]:
+    """The address of the instance of a home, and the operator's token that it left there. Raises NotRunning."""
+    try:
+        running = json.loads(home.runtime_file.read_bytes())
+        return str(running["url"]), str(running["token"])
+    except (OSError, ValueError, KeyError) as error:
+        raise NotRunning("no instance of this home runs") from error
