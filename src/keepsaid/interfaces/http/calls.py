@@ -121,7 +121,8 @@ class OwnerRoute(NamedTuple):
                 responses.read_query(request, *self.query)
             body = await body_of(request, self.body_max) if self.body_max else b""
             fields = await fields_in(request, body) if body or (self.body_max and not self.empty) else {}
-            answer = await self.answer(instance, OwnerCall(request, fields, who))
+            with instance.telemetry.continued(request.headers.get("traceparent", "")):
+                answer = await self.answer(instance, OwnerCall(request, fields, who))
             return answer if isinstance(answer, Response) else JSONResponse(answer)
 
         guard: responses.Endpoint = responses.ending(endpoint, instance.halt) if self.long else endpoint

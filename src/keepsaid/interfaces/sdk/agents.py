@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -101,6 +102,14 @@ class AgentInbox:
         return await self._ask("fail", {"lease": lease, "reason": reason})
 
 
+def _trace_head() -> dict[str, str]:
+    """The header that continues the trace of this process at the instance, where the process has one."""
+    head: dict[str, str] = {}
+    if (propagate := sys.modules.get("opentelemetry.propagate")) is not None:
+        propagate.inject(head)
+    return head
+
+
 class RunningAgent:
     """The memory of a running instance, asked over HTTP with a key. Use it as `async with Keepsaid.connect(...)`."""
 
@@ -127,7 +136,8 @@ class RunningAgent:
         from keepsaid.interfaces.problems import problem_in  # noqa: PLC0415 - errors are few
 
         try:
-            answer = await self._client.post(f"{self._url}/v1/agent/{name}", content=json.dumps(fields).encode())
+            content = json.dumps(fields).encode()
+            answer = await self._client.post(f"{self._url}/v1/agent/{name}", content=content, headers=_trace_head())
         except httpx2.HTTPError as error:
             raise NotRunning(f"nothing answers at {self._url} ({type(error).__name__})") from error
         if answer.status_code >= 400:
