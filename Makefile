@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run check test docs bench soak oracles clean
+.PHONY: help run check test docs bench soak oracles mcp-conformance clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -20,7 +20,7 @@ TESTKIT := --editable packages/testkit
 ORACLES := .venv/oracles/bin
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: .venv/.run .venv/.offered ## Install into .venv and start a chat
 	@$(BIN)/keepsaid chat
@@ -49,6 +49,9 @@ soak: .venv/.test ## Run the long tests, or PART=property, points, kills, crash_
 oracles: .venv/.oracles ## Run the popular client library of each provider against the scripted providers
 	@$(ORACLES)/pytest --quiet --confcutdir tests/oracles tests/oracles
 
+mcp-conformance: .venv/.mcp-conformance ## Run the conformance suite of the Model Context Protocol (needs npm)
+	@$(BIN)/pytest --quiet -rs tests/acceptance/test_mcp_conformance.py
+
 clean: ## Remove .venv, caches and build output
 	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
@@ -76,6 +79,11 @@ clean: ## Remove .venv, caches and build output
 
 .venv/.docs: pyproject.toml .venv/.base
 	@$(BIN)/python -m pip install -qq --group docs
+	@touch $@
+
+# The suite needs a newer node than many machines have: npm brings that too.
+.venv/.mcp-conformance: .venv/.test
+	@npm install --silent --no-audit --no-fund --prefix .venv/mcp-conformance node@22 @modelcontextprotocol/conformance@0.2.0-alpha.12
 	@touch $@
 
 .venv/.oracles: pyproject.toml .venv/.base

@@ -60,6 +60,16 @@ async def test_beside_a_running_instance_it_asks_that(program: Program) -> None:
         assert texts(await called(program, "memory_search", ASKED, "--full")) == [SAVED["text"]]
 
 
+async def test_the_owner_s_own_client_lists_tasks_and_schedules_alone_and_beside_an_instance(program: Program) -> None:
+    new = {"every_s": 3600, "task": "count the pears", "name": "pears"}
+    assert (await called(program, "schedule_add", new, "--full"))["state"] == "active"
+    assert (await called(program, "status", {}, "--full"))["memories"]["total"] == 0
+    with program.serving():
+        [pears] = (await called(program, "schedule_ls", {}, "--full"))["schedules"]
+        assert pears["name"] == "pears"
+        assert await called(program, "task_ls", {}, "--full") == {"tasks": []}
+
+
 def test_a_key_that_is_none_is_refused_in_a_sentence(program: Program) -> None:
     ran = program.run("mcp", "--key", "nobody", code=4)
     assert "there is no key 'nobody'" in ran.err

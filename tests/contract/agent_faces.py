@@ -16,7 +16,7 @@ from tests.unit.http_cast import site as running_site
 
 from keepsaid import InputError, KeepsaidError, KeyConflict
 from keepsaid.domain.principal import Principal
-from keepsaid.errors import NotAllowed
+from keepsaid.errors import LeaseLost, NotAllowed
 from keepsaid.interfaces.agent_calls import CALLS, CallSite
 from keepsaid.interfaces.http.agents import call_site_of
 from keepsaid.interfaces.sdk.agents import AgentMemory, connect
@@ -28,8 +28,11 @@ KEYS: Mapping[str, Mapping[str, object]] = {
     "club": {"token": "d" * 40, "direct": False},
     "guest": {"token": "e" * 40, "scopes": ["read"]},
     "writer": {"token": "f" * 40, "scopes": ["write"]},
+    "worker": {"token": "g" * 40, "scopes": ["operate"]},
 }
-"""Keys: of two people, of the owner, of a conversation that others read, and two that may do one thing each."""
+"""Keys: of two people, of the owner, of a conversation that others read, and three that may do one thing each."""
+
+WORKERS = {"answered_by": "workers"}
 
 Face = Callable[[str], AgentMemory]
 """The memory of a key, by its name."""
@@ -38,7 +41,7 @@ Face = Callable[[str], AgentMemory]
 @asynccontextmanager
 async def in_process(root: Path) -> AsyncIterator[Face]:
     """The library in the process of the instance."""
-    async with running_site(root, answering=False, keys=KEYS) as here:
+    async with running_site(root, keys=KEYS, turns=WORKERS) as here:
         site, callers = (
             call_site_of(here.instance),
             {who.name: who for who in here.instance.config.principals().values()},
@@ -53,7 +56,7 @@ def _asking(site: CallSite, who: Principal) -> AgentMemory:
 @asynccontextmanager
 async def over_http(root: Path) -> AsyncIterator[Face]:
     """An instance that runs, asked with keys."""
-    async with running_site(root, answering=False, keys=KEYS) as here, AsyncExitStack() as closing:
+    async with running_site(root, keys=KEYS, turns=WORKERS) as here, AsyncExitStack() as closing:
         remote = {name: connect(url=here.address.url, key=str(one["token"])) for name, one in KEYS.items()}
         clients = {name: await closing.enter_async_context(one) for name, one in remote.items()}
         yield lambda name: clients[name]
@@ -69,6 +72,17 @@ _TOOLS = {
     "record": "record",
     "transcript": "lane_get",
     "explain": "memory_explain",
+    "put": "inbox_put",
+    "pull": "inbox_pull",
+    "renew": "inbox_renew",
+    "done": "inbox_done",
+    "fail": "inbox_fail",
+    "tasks": "task_ls",
+    "run_task": "task_run",
+    "approve_task": "task_approve",
+    "schedules": "schedule_ls",
+    "add_schedule": "schedule_add",
+    "status": "status",
 }
 
 
@@ -76,7 +90,7 @@ _TOOLS = {
 async def over_mcp(root: Path) -> AsyncIterator[Face]:
     """An instance that runs, asked by the client of the SDK."""
     server = {"port": 0, "mcp_tools": "full"}
-    async with running_site(root, answering=False, keys=KEYS, server=server) as here:
+    async with running_site(root, keys=KEYS, turns=WORKERS, server=server) as here:
         yield lambda name: AgentMemory(partial(_connected, f"{here.address.url}/mcp", str(KEYS[name]["token"])))
 
 
@@ -85,7 +99,9 @@ async def _connected(url: str, token: str, name: str, fields: Mapping[str, objec
 
     A client is left by the task that entered it, and nothing is raised within: a group would hold it.
     """
-    given = {field: value for field, value in fields.items() if value != "" or name in ("record", "context")}
+    given = {
+        field: value for field, value in fields.items() if value != "" or name in ("record", "context", "put", "fail")
+    }
     if name == "context":
         given["message"] = given.pop("text")
     if name == "recall":
@@ -111,8 +127,10 @@ async def _connected(url: str, token: str, name: str, fields: Mapping[str, objec
 
 def _error_in(text: str) -> KeepsaidError:
     """The error that a tool's answer tells, by its words: the protocol has no codes for it."""
-    if "needs the scope" in text:
+    if "needs the scope" in text or "operator's token" in text:
         return NotAllowed(text)
+    if "another owner" in text:
+        return LeaseLost(text)
     return KeyConflict(text) if "was used before" in text else InputError(text)
 
 

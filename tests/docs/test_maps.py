@@ -43,17 +43,6 @@ def test_every_file_that_a_map_names_is_there(name: str) -> None:
     assert [one for one in sorted(named) if not any(f"/{file}".endswith(f"/{one}") for file in files)] == []
 
 
-def test_the_page_of_the_http_api_has_every_route_once_and_no_other() -> None:
-    source = "".join(path.read_text("utf-8") for path in sorted((PACKAGE / "interfaces" / "http").rglob("*.py")))
-    routes = re.findall(r'OwnerRoute\("([A-Z]+)", "([^"]+)"', source)
-    routes += [(method, path) for path, method in re.findall(r'\bRoute\("([^"]+)".*methods=\["([A-Z]+)"\]', source)]
-    table = (ROOT / "docs/use/reference/http.md").read_text("utf-8").partition("## Who may call")[0]
-    named = re.findall(r"`(GET|POST) (/[^`]*)`", "\n".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)))
-    assert sorted((verb, re.sub(r"\b(?:[A-Z]+|github)\b", "*", path)) for verb, path in named) == sorted(
-        (verb, re.sub(r"\{\w+(?::path)?\}", "*", path)) for verb, path in routes
-    )
-
-
 def test_the_tree_of_errors_has_every_error_under_its_parent() -> None:
     drawn = re.findall(
         r"^([\u2502\u251c\u2514\u2500 ]*)([A-Z]\w+)", str(errors.__doc__).partition("\n\n")[2], re.MULTILINE

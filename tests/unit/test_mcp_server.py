@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 import httpx2
@@ -17,7 +18,8 @@ from mcp.shared.exceptions import MCPError
 from tests.unit.http_cast import Site, refused, site
 
 from keepsaid.interfaces.mcp.server import server_of
-from keepsaid.interfaces.mcp.tools import ANSWER_BYTES_MAX, CORE, FULL, McpTool
+from keepsaid.interfaces.mcp.tool import ANSWER_BYTES_MAX, McpTool
+from keepsaid.interfaces.mcp.tools import CORE, FULL
 from keepsaid.text.tokens import estimate_tokens
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -89,8 +91,32 @@ async def test_who_has_no_key_or_the_wrong_one_comes_from_a_page_or_may_only_tal
     refused(await one.client.post("/mcp", json=PING), 401)
     refused(await asked("wrong"), 401)
     refused(await asked(TOKENS["ann"], Origin="http://evil.example"), 403)
-    told = refused(await asked(TOKENS["talker"]), 403)
-    assert "read or write" in told["title"]
+    assert (await asked(TOKENS["talker"])).status_code == 200
+
+
+async def test_who_may_only_talk_is_let_in_where_a_tool_is_for_them(one: Site, tmp_path: Path) -> None:
+    async with connected(one, "talker") as client:
+        assert not (await client.call_tool("inbox_put", {"text": "hello", "conversation": "hall"})).is_error
+        told = await client.call_tool("memory_search", {"query": "hello"})
+    assert told.is_error
+    assert "needs the scope read" in str(told.content[0])
+    async with site(tmp_path, answering=False, keys=KEYS) as core:
+        head = {"Authorization": f"Bearer {TOKENS['talker']}"}
+        assert "read or write" in refused(await core.client.post("/mcp", json=PING, headers=head), 403)["title"]
+
+
+async def test_metadata_of_oauth_is_there_where_an_issuer_is_set(one: Site, tmp_path: Path) -> None:
+    place = "/.well-known/oauth-protected-resource"
+    refused(await one.client.get(place), 404)
+    assert (await one.client.post("/mcp", json=PING)).headers["www-authenticate"] == "Bearer"
+    server = {"port": 0, "mcp_issuer": "https://login.example", "public_url": "https://agent.example/"}
+    async with site(tmp_path, answering=False, keys=KEYS, server=server) as here:
+        for path in (place, f"{place}/mcp"):
+            told = (await here.client.get(path)).json()
+            assert told["resource"] == "https://agent.example/mcp"
+            assert told["authorization_servers"] == ["https://login.example"]
+        challenge = (await here.client.post("/mcp", json=PING)).headers["www-authenticate"]
+    assert challenge == f'Bearer resource_metadata="https://agent.example{place}"'
 
 
 async def test_an_address_binds_a_client_to_its_conversation(one: Site) -> None:
@@ -116,7 +142,11 @@ async def test_resources_and_prompts(one: Site) -> None:
         read = await client.read_resource(f"keepsaid://memory/{added['id']}")
         prompts = (await client.list_prompts()).prompts
         asked = await client.get_prompt("what_do_you_know_about", {"subject": "the attic"})
-    assert [one.uri_template for one in templates] == ["keepsaid://memory/{id}", "keepsaid://lane/{conversation}"]
+    assert [one.uri_template for one in templates] == [
+        "keepsaid://memory/{id}",
+        "keepsaid://lane/{conversation}",
+        "keepsaid://identity/{file}",
+    ]
     assert "The attic window sticks" in str(read.contents[0])
     assert [one.name for one in prompts] == ["catch_up", "what_do_you_know_about"]
     assert "'the attic'" in str(asked.messages[0].content)
@@ -151,7 +181,6 @@ async def test_an_answer_is_bounded_and_says_what_is_left(one: Site) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("clear_all", {}),
         ("memory_search", {}),
         ("memory_search", {"query": "x", "sender": "ann"}),
         ("memory_search", {"query": ["x"]}),
@@ -169,3 +198,14 @@ async def test_a_wrong_call_is_an_error_that_the_model_reads(one: Site, name: st
     text = str(getattr(answer.content[0], "text", ""))
     assert text
     assert "Traceback" not in text
+
+
+async def test_a_tool_that_is_none_is_an_error_of_the_protocol(one: Site) -> None:
+    failed: MCPError | None = None
+    async with connected(one, "bob") as client:
+        try:
+            await client.call_tool("clear_all", {})
+        except MCPError as error:
+            failed = error
+    assert failed is not None
+    assert "there is no tool 'clear_all'" in failed.message

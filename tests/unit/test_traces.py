@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry import trace
 from tests.unit.http_cast import Site, site
 from tests.unit.trace_cast import Collector, attributes, collecting
 
@@ -19,6 +20,7 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.app.instance import Outside
 from keepsaid.errors import ConfigError
 from keepsaid.interfaces.cli.logs import JsonLines
+from keepsaid.interfaces.sdk.agents import connect
 from keepsaid.ports.model import AgentPrompt
 from keepsaid.testing.model_script import Call, Refuse, Say, Script
 from keepsaid.testing.model_server import ModelServer
@@ -207,3 +209,41 @@ async def test_a_collector_that_is_away_holds_nothing_up(tmp_path: Path) -> None
             settings = traced(gone, server)
         story = await converse(tmp_path, settings)
     assert story["state"] == "done"
+
+
+async def test_a_trace_that_an_mcp_client_began_goes_on(tmp_path: Path, collector: Collector) -> None:
+    """By the `traceparent` in `_meta` of its request (W3C Trace Context)."""
+    trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+    settings: dict[str, Any] = {"keys": {"ann": {"token": "a" * 40}}, "server": {"port": 0, "mcp_tools": "full"}}
+    telemetry = {"traces": True, "endpoint": collector.url, "headers": {"Authorization": TOKEN}}
+    async with site(tmp_path, telemetry=telemetry, **settings) as here:
+        call = {"name": "inbox_put", "arguments": {"text": SECRET, "conversation": "kitchen"}}
+        given = {**call, "_meta": {"traceparent": f"00-{trace}-{parent}-01"}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": given}
+        head = {"Authorization": f"Bearer {'a' * 40}", "Accept": "application/json, text/event-stream"}
+        response = await here.client.post("/mcp", json=body, headers=head)
+        assert response.status_code == 200, response.text
+        assert not response.json()["result"]["isError"], response.text
+    receive = collector.only("keepsaid.receive")
+    assert (receive.trace_id.hex(), receive.parent_span_id.hex()) == (trace, parent)
+    assert SECRET not in str(collector.spans)
+
+
+async def test_a_trace_goes_on_from_a_program_to_the_instance_it_asks(tmp_path: Path, collector: Collector) -> None:
+    """As `keepsaid mcp` asks, in the trace of its client; a header that is none begins a trace of its own."""
+    number, parent = 0x4BF92F3577B34DA6A3CE929D0E0E4736, 0x00F067AA0BA902B7
+    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
+    span = trace.NonRecordingSpan(trace.SpanContext(number, parent, is_remote=True, trace_flags=flags))
+    telemetry = {"traces": True, "endpoint": collector.url, "headers": {"Authorization": TOKEN}}
+    async with (
+        site(tmp_path, telemetry=telemetry, keys={"ann": {"token": "a" * 40}}) as here,
+        connect(url=here.address.url, key="a" * 40) as memory,
+    ):
+        with trace.use_span(span):
+            await memory.inbox.put("kitchen", SECRET)
+        head = {"Authorization": f"Bearer {'a' * 40}", "traceparent": "nonsense"}
+        said = {"conversation": "kitchen", "text": "hello"}
+        assert (await here.client.post("/v1/agent/put", json=said, headers=head)).status_code == 200
+    first, second = collector.named("keepsaid.receive")
+    assert (int(first.trace_id.hex(), 16), int(first.parent_span_id.hex(), 16)) == (number, parent)
+    assert (second.trace_id != first.trace_id, second.parent_span_id) == (True, b"")

@@ -371,3 +371,8 @@ class AgentBuilder:
         listener = replace(injection.listener_of(claimed, claimed.messages), cross=crosses, chats=crosses)
         deeds = () if claimed.around.incognito else memory_action_tools(memories, listener, claimed)
         return (*self._reading(listener), *deeds, forgetting.memory_forget(memories, have.forgetter, listener))
+
+
+async def identity_texts(home: Home, config: Config) -> dict[str, str]:
+    """The files of the agent's personality by their names: those that are there and not empty."""
+    return await IdentityFiles(home.agent(config.agent)).texts()

@@ -60,6 +60,10 @@ class TracedTelemetry(RecordedTelemetry):
         """The span of a turn."""
         return self.tracer.turn_span(lane, messages)
 
+    def continued(self, traceparent: str) -> AbstractContextManager[object]:
+        """The trace of a caller."""
+        return self.tracer.continued(traceparent)
+
 
 class MeteredModel:
     """A model whose tokens and costs are counted. Its calls have no span here: the adapter's library makes it."""

@@ -337,8 +337,13 @@ class ServerConfig(ConfigSection):
     operator_token: SecretStr | None = None
     """Bearer token of the owner: it opens everything, for `keepsaid --url` and programs that administer. Without one,
     each start makes another, which only commands on this machine can read."""
+    public_url: str = ""
+    """The address that others call the server by, such as https://agent.example; by default the one that is called."""
+    mcp_issuer: str = ""
+    """Address of the OAuth authorization server that gives MCP clients the tokens of keys, if you have one."""
     mcp_tools: Literal["core", "full"] = "core"
-    """Tools that MCP clients are offered: core (memory), or full (also recording, transcripts and explanations)."""
+    """Tools that MCP clients are offered: core (memory), or full (also recording, transcripts,
+    explanations, the inbox, tasks, schedules and the status)."""
     connections_max: int = Field(512, ge=8, le=100_000)
     """Connections open at the same time, streams included; fewer where the process may open few files. At the limit
     the connection that has waited longest for a request is closed for a new one, or the new one gets 503."""

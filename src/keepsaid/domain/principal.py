@@ -33,6 +33,8 @@ class Principal:
     another conversation. With `direct`, only its sender and an agent are in them, so that what the sender may read is
     read. `everything` is the operator, who reads as the owner does. With `people`, the key is that of a program with
     users of its own, and a call may name who speaks.
+    read. `everything` is the operator, who reads as the owner does. `operates` is who came with the operator's token,
+    or has the home open: tasks, schedules and the status are the operator's.
     """
 
     name: str
@@ -47,6 +49,8 @@ class Principal:
     def speaking_as(self, person: str) -> Principal:
         """The same key in the name of one of its people; itself where it has no people, or nobody is named."""
         return replace(self, sender=person) if self.people and person else self
+
+    operates: bool = False
 
     def may(self, scope: Scope) -> bool:
         """Whether it may do what a scope opens."""
@@ -97,9 +101,9 @@ class Principal:
 
 def own_agent(account: str) -> Principal:
     """An agent that the owner runs on this machine: it reads and changes what the owner does in direct chats."""
-    return Principal(account, "library", OWNER, frozenset(Scope), Trust.OWNER)
+    return Principal(account, "library", OWNER, frozenset(Scope), Trust.OWNER, operates=True)
 
 
 def operator(channel: str, account: str = "default") -> Principal:
     """The owner's own programs: who may run commands on this machine, or carries the operator's token."""
-    return Principal(account, channel, OWNER, frozenset(Scope), Trust.OWNER, everything=True)
+    return Principal(account, channel, OWNER, frozenset(Scope), Trust.OWNER, everything=True, operates=True)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
+from keepsaid.app.instance import Instance
 from keepsaid.domain.principal import Principal
+from keepsaid.interfaces import agent_fields as fields_of_calls
 from keepsaid.interfaces import agent_shapes as shapes
+from keepsaid.interfaces import owner_calls, worker_calls
 from keepsaid.interfaces.fields import names_field, number_field, text_field
 from keepsaid.interfaces.shapes import Shape, forgetting_shape, recalled_shape, turn_shape
 from keepsaid.ports.runtime import Clock
@@ -14,32 +17,38 @@ from keepsaid.services.assistant import TRANSCRIPT_MAX, Assistant
 from keepsaid.services.memories import SearchRequest, filters_of
 from keepsaid.values import frozen
 
-_TOKENS, _LIMIT, _LIMIT_MAX = 2_000, 10, 50
-_FILTERS = ("kind", "person", "since", "until", "as_of")
-
 Fields = Mapping[str, object]
 
 
 @frozen
 class CallSite:
-    """Who is asked, and by which clock states are shown."""
+    """The instance that is asked."""
 
-    assistant: Assistant
-    clock: Clock
+    instance: Instance
+
+    @property
+    def assistant(self) -> Assistant:
+        """What answers calls for memory."""
+        return self.instance.services.assistant
+
+    @property
+    def clock(self) -> Clock:
+        """By which states are shown."""
+        return self.instance.clock
 
 
 async def context(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """What a model should be shown of memory before it answers `text` in `conversation`, in `tokens` at most."""
     conversation, text = (text_field(fields, name) for name in ("conversation", "text"))
-    tokens = number_field(fields, "tokens", _TOKENS)
+    tokens = number_field(fields, "tokens", fields_of_calls.TOKENS)
     return shapes.context_shape(await site.assistant.context(who, conversation, text, tokens))
 
 
 async def recall(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """The best memories for `query`, best first, `limit` at most; filters narrow them."""
-    query, limit = text_field(fields, "query"), number_field(fields, "limit", _LIMIT)
-    narrowing = filters_of({name: text_field(fields, name, "") for name in _FILTERS})
-    asked = SearchRequest(query, max(1, min(limit, _LIMIT_MAX)), narrowing)
+    query, limit = text_field(fields, "query"), number_field(fields, "limit", fields_of_calls.LIMIT)
+    narrowing = filters_of({name: text_field(fields, name, "") for name in fields_of_calls.FILTERS})
+    asked = SearchRequest(query, max(1, min(limit, fields_of_calls.LIMIT_MAX)), narrowing)
     found = await site.assistant.recall(who, asked, text_field(fields, "conversation", ""))
     return recalled_shape(found, site.clock.now_ms())
 
@@ -97,8 +106,26 @@ async def explain(site: CallSite, who: Principal, fields: Fields) -> Shape:
 
 Call = Callable[[CallSite, Principal, Fields], Awaitable[Shape]]
 
+
+def _at_instance(call: Callable[[Instance, Principal, Fields], Awaitable[Shape]]) -> Call:
+    """A call that an instance answers."""
+
+    async def ask(site: CallSite, who: Principal, fields: Fields) -> Shape:
+        return await call(site.instance, who, fields)
+
+    return ask
+
+
 CALLS: Mapping[str, Call] = MappingProxyType({
     "context": context, "recall": recall, "get": get, "save": save, "correct": correct, "forget": forget,
     "record": record, "transcript": transcript, "explain": explain,
+    **{
+        one.__name__: _at_instance(one)
+        for one in (
+            worker_calls.put, worker_calls.pull, worker_calls.renew, worker_calls.done, worker_calls.fail,
+            owner_calls.tasks, owner_calls.run_task, owner_calls.approve_task, owner_calls.schedules,
+            owner_calls.add_schedule, owner_calls.status, owner_calls.identity,
+        )
+    },
 })  # fmt: skip
 """Every call by its name."""

@@ -1,4 +1,4 @@
-"""Fields of a JSON object that somebody sent: read with their types, and refused by name (short: three readers)."""
+"""Fields of a JSON object that somebody sent: read with their types, and refused by name."""
 
 from __future__ import annotations
 
@@ -32,4 +32,12 @@ def number_field(fields: Mapping[str, object], name: str, default: int) -> int:
     value = fields.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int):
         raise InputError(f"{name} must be a whole number, not {kind_of(value)}")
+    return value
+
+
+def bounded_field(fields: Mapping[str, object], name: str, bounds: tuple[int, int], default: int) -> int:
+    """A field that is a whole number within bounds, both included. Raises InputError."""
+    value, (least, most) = number_field(fields, name, default), bounds
+    if not least <= value <= most:
+        raise InputError(f"{name} must be a whole number from {least} to {most}")
     return value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from keepsaid.config.services import ScheduleConfig
+from keepsaid.config.services import ScheduleConfig, TargetConfig
 from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun
 from keepsaid.domain.task import Task, TaskStory
@@ -93,6 +93,19 @@ def run_shape(one: ScheduleRun) -> dict[str, Any]:
 
 def schedules_shape(schedules: Sequence[Schedule]) -> dict[str, Any]:
     return {"schedules": [schedule_shape(one) for one in schedules]}
+
+
+_TARGET = {name: {"type": "string"} for name in TargetConfig.model_fields}
+SCHEDULE_FIELDS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        **{name: {"type": "string"} for name in ("name", *ScheduleConfig.model_fields)},
+        "every_s": {"type": "number", "minimum": 1},
+        "urgent": {"type": "boolean"},
+        "to": {"type": "object", "properties": _TARGET},
+    },
+}
+"""The fields of a schedule that somebody adds: one of cron, every_s and at; one of say, ask, run and task."""
 
 
 def parse_schedule(body: Mapping[str, object], zone: str) -> NewSchedule:

@@ -68,6 +68,9 @@ class Telemetry(Protocol):
     def turn_span(self, lane: Lane, messages: Sequence[StoredMessage]) -> AbstractContextManager[TraceSpan]:
         """The span of a turn, linked to those in which its messages were received; of the lane it has a keyed hash."""
 
+    def continued(self, traceparent: str) -> AbstractContextManager[object]:
+        """Continue a caller's trace within the block (W3C Trace Context); what is not one changes nothing."""
+
 
 class _NoSpan:
     """A span that nobody records, and its own block."""
@@ -114,6 +117,10 @@ class NoTelemetry:
         messages: Sequence[StoredMessage],  # noqa: ARG002
     ) -> AbstractContextManager[TraceSpan]:
         """Open no span."""
+        return NO_SPAN
+
+    def continued(self, traceparent: str) -> AbstractContextManager[object]:  # noqa: ARG002 - the protocol's
+        """Continue no trace."""
         return NO_SPAN
 
 

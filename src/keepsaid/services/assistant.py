@@ -97,12 +97,12 @@ class Assistant:
 
     async def recall(self, who: Principal, asked: SearchRequest, conversation: str = "") -> Recalled:
         """The best memories for a query, best first, with the legs that could not answer named."""
-        _allow(who, Scope.READ)
+        check_scope(who, Scope.READ)
         return await self._search.search(asked, who.listener(conversation))
 
     async def get(self, who: Principal, names: Sequence[str], conversation: str = "") -> Sequence[MemoryStory]:
         """Memories by their ids, whole, each with its history and sources. Raises InputError for one that is none."""
-        _allow(who, Scope.READ)
+        check_scope(who, Scope.READ)
         _bound(names, IDS_MAX, "memories")
         listener, found = who.listener(conversation), list[MemoryStory]()
         for name in names:
@@ -114,31 +114,31 @@ class Assistant:
 
     async def context(self, who: Principal, conversation: str, text: str, tokens: int) -> BuiltContext:
         """What a model should be shown before it answers a text in a conversation. Stores nothing."""
-        _allow(who, Scope.READ)
+        check_scope(who, Scope.READ)
         return await self.contexts.build(who, conversation, text, tokens)
 
     async def remind(self, who: Principal, asked: Reminding) -> Injection:
         """Return the memories that bear on a text in a conversation. Stores nothing."""
-        _allow(who, Scope.READ)
+        check_scope(who, Scope.READ)
         return await self.contexts.remind(who, asked)
 
     async def standing(self, who: Principal, conversation: str) -> BuiltContext:
         """The bulletin of what the caller may read, and the summary of a conversation. Stores nothing."""
-        _allow(who, Scope.READ)
+        check_scope(who, Scope.READ)
         return await self.contexts.standing(who, conversation)
 
     async def save(
         self, who: Principal, text: str, kind: str = "fact", *, key: str = "", conversation: str = ""
     ) -> AddedMemory:
         """Remember a text as its sender's word. Under a key that was used for another text, raises KeyConflict."""
-        _allow(who, Scope.WRITE)
+        check_scope(who, Scope.WRITE)
         return await self._changes.add(text, kind, _author(who, conversation), key)
 
     async def correct(
         self, who: Principal, name: str, text: str, value: str = "", conversation: str = ""
     ) -> LearnResult:
         """Put a memory right by its sender's word; what it said before is kept as past. Raises InputError."""
-        _allow(who, Scope.WRITE)
+        check_scope(who, Scope.WRITE)
         found = await self._search.get(name, who.listener(conversation))
         if found.new.kind not in LEARNABLE:
             raise InputError(f"{name} is what was said; save what is known now beside it", safe=_SAFE)
@@ -150,7 +150,7 @@ class Assistant:
 
     async def count(self, who: Principal, names: Sequence[str], conversation: str = "") -> ForgetCount:
         """What forgetting memories would take, and the token that confirms it. Raises InputError and NotAllowed."""
-        _allow(who, Scope.WRITE)
+        check_scope(who, Scope.WRITE)
         _bound(names, IDS_MAX, "memories")
         for name in names:
             found = await self._search.get(name, who.listener(conversation))
@@ -177,7 +177,7 @@ class Assistant:
         It is remembered and collected as any other talk, and nobody answers it. Raises InputError with nothing stored.
         Without `wait` it returns once the talk is stored, and memory has it some milliseconds later.
         """
-        _allow(who, Scope.WRITE)
+        check_scope(who, Scope.WRITE)
         _bound(said, RECORDED_MAX, "messages")
         if not conversation.strip():
             raise InputError("recorded talk needs the name of its conversation", safe="Nothing was recorded.")
@@ -191,7 +191,7 @@ class Assistant:
 
     async def explain(self, who: Principal, name: str) -> views.TurnStory:
         """A turn of its own conversations, with its context and the reasons for each memory. Raises InputError."""
-        _allow(who, Scope.READ)
+        check_scope(who, Scope.READ)
         number = read("turn", name)
         story = None if number is None else await self._store.turn(number)
         if story is None or not who.owns(story.batch.lane):
@@ -202,14 +202,15 @@ class Assistant:
         self, who: Principal, conversation: str, *, after: int = 0, limit: int = TRANSCRIPT_MAX
     ) -> TranscriptSpan:
         """What was said in one of its conversations after a position, oldest first: recorded talk, else all other."""
-        _allow(who, Scope.READ)
+        check_scope(who, Scope.READ)
         lane, most = who.recorded_lane(conversation), max(1, min(limit, TRANSCRIPT_MAX))
         if await self._store.line(lane) is None:
             lane = who.lane(conversation)
         return await self._store.span(lane, after, most)
 
 
-def _allow(who: Principal, scope: Scope) -> None:
+def check_scope(who: Principal, scope: Scope) -> None:
+    """Raise NotAllowed where a caller does not have a scope."""
     if not who.may(scope):
         raise NotAllowed(f"the key {who.name} does not open this: it needs the scope {scope}")
 

@@ -21,7 +21,7 @@ from keepsaid.values import frozen
 TOKENS_MAX = 4_000
 """Estimated tokens of recalled memory that a caller may ask for."""
 
-_TEXT_CHARS_MAX = 50_000
+TEXT_CHARS_MAX = 50_000
 _RECENT = 20
 """Records of recorded talk that the caller's own prompt is taken to show."""
 
@@ -72,8 +72,8 @@ class ContextService:
 
     async def _reminded(self, who: Principal, given: Reminding) -> tuple[memory.Injection, LaneTail, turn.ClaimedBatch]:
         asked, conversation, tokens = normalise(given.text).strip(), given.conversation, given.tokens
-        if not asked or len(asked) > _TEXT_CHARS_MAX or not conversation.strip():
-            raise InputError(f"context needs a conversation and a text of 1 to {_TEXT_CHARS_MAX:,} characters")
+        if not asked or len(asked) > TEXT_CHARS_MAX or not conversation.strip():
+            raise InputError(f"context needs a conversation and a text of 1 to {TEXT_CHARS_MAX:,} characters")
         if not 0 <= tokens <= TOKENS_MAX:
             raise InputError(f"tokens must be a whole number from 0 to {TOKENS_MAX:,}")
         lane = who.recorded_lane(conversation)
@@ -93,7 +93,7 @@ class ContextService:
 
     async def recall(self, who: Principal, conversation: str, text: str, tokens: int) -> memory.Injection:
         """The memories alone, for a prompt that shows its own history; the text is cut at its limit."""
-        asked = normalise(text[:_TEXT_CHARS_MAX]).strip()
+        asked = normalise(text[:TEXT_CHARS_MAX]).strip()
         if not asked:
             return memory.Injection(skipped="the message has no text")
         lane = who.recorded_lane(conversation)

@@ -48,8 +48,15 @@ class IdentityFiles:
             self._stamp = stamp
         return self._text
 
+    async def texts(self) -> dict[str, str]:
+        """The text of each file that is there and not empty, by its name."""
+        return await asyncio.to_thread(self._texts)
+
     def _load(self) -> str:
-        return "\n\n".join(f"# {name}\n{text}" for name in _NAMES if (text := self._read(name)))
+        return "\n\n".join(f"# {name}\n{text}" for name, text in self._texts().items())
+
+    def _texts(self) -> dict[str, str]:
+        return {name: text for name in _NAMES if (text := self._read(name))}
 
     def _read(self, name: str) -> str:
         try:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import Token
 from types import TracebackType
 
@@ -21,6 +21,7 @@ from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.trace.status import Status
 
 from keepsaid.adapters.telemetry import genai
@@ -101,6 +102,9 @@ def exporter_to(endpoint: str | None, headers: Mapping[str, str]) -> SpanExporte
     return OTLPSpanExporter(endpoint, headers=headers or None, timeout=_EXPORT_S)
 
 
+_CALLERS = TraceContextTextMapPropagator()
+
+
 class _OpenSpan:
     """A span while it lasts; it is the current one within its block."""
 
@@ -161,6 +165,16 @@ class OtelTracer:
             more[genai.CONVERSATION] = hashed
         received = (self._received.pop(message.id, None) for message in messages)
         return self._opened(Doing.TURN, "", more, [trace.Link(one) for one in received if one is not None])
+
+    @contextmanager
+    def continued(self, traceparent: str) -> Iterator[None]:
+        """Open spans within the block as those of the trace that a caller names."""
+        carried = _CALLERS.extract({"traceparent": traceparent}, context.get_current())
+        token = context.attach(carried)
+        try:
+            yield
+        finally:
+            context.detach(token)
 
     def _opened(
         self, doing: Doing, tool: str, more: dict[str, Attribute], links: Sequence[trace.Link]

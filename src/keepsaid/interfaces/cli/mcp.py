@@ -16,7 +16,7 @@ from keepsaid.interfaces.shapes import Shape
 if TYPE_CHECKING:
     from keepsaid.config import Config, Home
     from keepsaid.domain.principal import Principal
-    from keepsaid.interfaces.mcp.tools import Ask
+    from keepsaid.interfaces.mcp.tool import Ask
 
 ACCOUNT = "mcp"
 """The account of the conversations of a client without a key."""
@@ -79,7 +79,7 @@ async def _opened(home: Home, config: Config, who: Principal) -> AsyncIterator[A
 
     async with opened(home, config) as instance:
         await instance.start(answering=False)
-        site = CallSite(instance.services.assistant, instance.clock)
+        site = CallSite(instance)
 
         async def ask(name: str, fields: Mapping[str, Any]) -> Shape:
             return await CALLS[name](site, who, fields)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from urllib.parse import unquote
 
 from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
+from keepsaid.domain.message import Trust
 from keepsaid.domain.principal import Principal, Scope, own_agent
 from keepsaid.errors import InputError
 from keepsaid.interfaces import agent_calls
+from keepsaid.interfaces.agent_fields import CALL_FIELDS
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute
-from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_query
-from keepsaid.interfaces.sdk.agents import ACCOUNT
+from keepsaid.interfaces.http.gate import LIBRARY
+from keepsaid.interfaces.http.responses import BadRequest, NotFound
+from keepsaid.interfaces.sdk.agents import ACCOUNT, DIRECT, SENDER
 from keepsaid.interfaces.shapes import Shape
 from keepsaid.text.normal import cut
 
-_DIGITS_MAX = 18
+_DIGITS_MAX, _NAME_CHARS_MAX = 18, 512
 _ACCOUNT = r"[a-z][a-z0-9_-]{0,39}"
 
 
@@ -34,7 +39,7 @@ async def record(instance: Instance, call: OwnerCall) -> Response:
 
 async def read_transcript(instance: Instance, call: OwnerCall) -> Shape:
     """What was said in `?conversation=`, oldest first; `?after=` a position, `?limit=` messages at most."""
-    query = read_query(call.request, "conversation", "after", "limit")
+    query = call.request.query_params
     fields: dict[str, object] = dict(query)
     for name in query.keys() & {"after", "limit"}:
         fields[name] = _number(query, name)
@@ -69,14 +74,27 @@ def _caller(instance: Instance, call: OwnerCall) -> Principal:
     account = call.request.headers.get(ACCOUNT, "")
     if not account or not call.who.everything:
         return call.who
+    if SENDER in call.request.headers:
+        return _agent_of(instance, call, account)
     if re.fullmatch(_ACCOUNT, account) is None or account in (*instance.config.keys, call.who.name):
         raise BadRequest(f"{ACCOUNT} must be a name of its own in small letters, and not that of a key")
     return own_agent(account)
 
 
+def _agent_of(instance: Instance, call: OwnerCall, account: str) -> Principal:
+    """An agent of another sender, as the library has it: the operator may act as anybody, and so with less."""
+    sender = unquote(call.request.headers[SENDER])
+    if not sender or account in instance.config.keys or len(account) > _NAME_CHARS_MAX:
+        raise BadRequest(f"{SENDER} needs a sender, and an account in {ACCOUNT} that is not that of a key")
+    direct = call.request.headers.get(DIRECT, "1") == "1"
+    who = Principal(account, LIBRARY, sender, frozenset(Scope), direct=direct)
+    is_owner = instance.config.trust_of(who.origin("")) is Trust.OWNER
+    return replace(who, trust=Trust.OWNER) if is_owner else who
+
+
 def call_site_of(instance: Instance) -> agent_calls.CallSite:
     """Whom agents ask at an instance."""
-    return agent_calls.CallSite(instance.services.assistant, instance.clock)
+    return agent_calls.CallSite(instance)
 
 
 def _number(query: Mapping[str, str], name: str) -> int:
@@ -86,11 +104,24 @@ def _number(query: Mapping[str, str], name: str) -> int:
     return int(text)
 
 
+def _call(name: str, route: OwnerRoute) -> OwnerRoute:
+    """A route that is a call of its own, with the fields and the scope of the call."""
+    fields = CALL_FIELDS[name]
+    scopes = () if fields.scope is None else (fields.scope,)
+    return route._replace(takes=fields.takes, gives=fields.gives, scopes=scopes)
+
+
+_TAKES = {"anyOf": [one.takes for one in CALL_FIELDS.values()]}
+_GIVES = {"anyOf": [one.gives for one in CALL_FIELDS.values()]}
+_SCOPES = tuple(Scope)  # the call itself says which one it needs
+_SAVED = (200, 201)
+_AFTER = ("conversation", "after", "limit")
+
 ROUTES = (
-    OwnerRoute("POST", "/v1/context", build_context, 1_000_000, scopes=(Scope.READ,)),
-    OwnerRoute("GET", "/v1/lanes", read_transcript, scopes=(Scope.READ,)),
-    OwnerRoute("POST", "/v1/lanes:record", record, 20_000_000, scopes=(Scope.WRITE,)),
-    OwnerRoute("POST", "/v1/memories", save, 1_000_000, scopes=(Scope.WRITE,)),
-    OwnerRoute("POST", "/v1/agent/{call}", ask, 20_000_000, long=True, scopes=(Scope.READ, Scope.WRITE)),
-    OwnerRoute("POST", "/v1/memories/forget", forget, 100_000, long=True, scopes=(Scope.WRITE,)),
+    _call("context", OwnerRoute("POST", "/v1/context", build_context, 1_000_000)),
+    _call("transcript", OwnerRoute("GET", "/v1/lanes", read_transcript, query=_AFTER)),
+    _call("record", OwnerRoute("POST", "/v1/lanes:record", record, 20_000_000, statuses=_SAVED)),
+    _call("save", OwnerRoute("POST", "/v1/memories", save, 1_000_000, statuses=_SAVED)),
+    _call("forget", OwnerRoute("POST", "/v1/memories/forget", forget, 100_000, long=True)),
+    OwnerRoute("POST", "/v1/agent/{call}", ask, 20_000_000, long=True, scopes=_SCOPES, takes=_TAKES, gives=_GIVES),
 )

@@ -2,57 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from keepsaid.app.instance import Instance
-from keepsaid.domain.ids import show, when
-from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.principal import Scope
-from keepsaid.domain.turn import ClaimedBatch
-from keepsaid.errors import InputError
+from keepsaid.interfaces import worker_calls
+from keepsaid.interfaces.agent_fields import CALL_FIELDS
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.responses import BadRequest
-from keepsaid.interfaces.shapes import Shape, fields_of
-
-_LEASES_MAX, _LEASE_S, _LEASE_S_MAX, _WAIT_S_MAX = 64, 60, 3_600, 60
-_WORKER_CHARS_MAX = 100
+from keepsaid.interfaces.schema import FLAG, TEXT, Schema, gives, takes
+from keepsaid.interfaces.shapes import Shape
+from keepsaid.interfaces.worker_shapes import lease_in
 
 
 async def lease(instance: Instance, call: OwnerCall) -> Shape:
     """Lease batches that are ready; waits for the first, for `wait_s` seconds at most."""
-    if instance.config.turns.answered_by != "workers":
-        what = "this runtime answers batches itself"
-        raise InputError(what, safe="Nothing was leased.", hint="keepsaid config set turns.answered_by workers")
-    limit = _number(call, "limit", 1, _LEASES_MAX, 1)
-    lease_s = _number(call, "lease_s", 1, _LEASE_S_MAX, _LEASE_S)
-    wait_s = _number(call, "wait_s", 0, _WAIT_S_MAX, 0)
-    service = instance.services.batches
-    found = await service.lease(limit, lease_s * 1_000, wait_s * 1_000)
-    return {"batches": [_leased_shape(one, service.bounded_ms(one, lease_s * 1_000) // 1_000) for one in found]}
+    _check_fields("pull", call.fields)
+    return await worker_calls.pull(instance, call.who, call.fields)
 
 
 async def renew(instance: Instance, call: OwnerCall) -> Shape:
     """Hold a lease for longer, from now on."""
-    batch_id, fence = _lease_of(call)
-    lease_s = _number(call, "lease_s", 1, _LEASE_S_MAX, _LEASE_S)
-    await instance.services.batches.renew(batch_id, fence, lease_s * 1_000)
-    return {"lease_s": lease_s}
+    return await worker_calls.renew(instance, call.who, _with_lease("renew", call))
 
 
 async def done(instance: Instance, call: OwnerCall) -> Shape:
     """Settle a batch, with the reply in the same commit; told again under the same lease, it changes nothing."""
-    service, reply = instance.services.batches, call.text("reply")
-    worker = call.text("worker")[:_WORKER_CHARS_MAX] or "http"
-    if (claimed := await service.find(*_lease_of(call))) is None:
-        return {"state": "done", "reply": None, "duplicate": True}
-    reply_id = await service.done(claimed, reply, worker)
-    return {"state": "done", "reply": None if reply_id is None else show("reply", reply_id), "duplicate": False}
+    return await worker_calls.done(instance, call.who, {"worker": "http", **_with_lease("done", call)})
 
 
 async def fail(instance: Instance, call: OwnerCall) -> Shape:
     """Charge a batch an attempt; returns the state that this led to."""
-    service, reason = instance.services.batches, call.text("reason") or "the worker gave no reason"
-    if (claimed := await service.find(*_lease_of(call))) is None:
-        return {"state": "done"}
-    return {"state": await service.fail(claimed, reason)}
+    return await worker_calls.fail(instance, call.who, _with_lease("fail", call))
 
 
 async def requeue(instance: Instance, call: OwnerCall) -> Shape:
@@ -67,55 +48,42 @@ async def drop(instance: Instance, call: OwnerCall) -> Shape:
     return {"dropped": await instance.services.inbox.drop(batch_id, reason or "dropped by the owner")}
 
 
-def _lease_of(call: OwnerCall) -> tuple[int, int]:
-    """The batch and the fence in the path. Raises NotFound for what is none."""
-    fence = str(call.request.path_params["fence"])
-    if not (fence.isascii() and fence.isdigit() and len(fence) < len(str(1 << 63))):
+def _with_lease(name: str, call: OwnerCall) -> dict[str, object]:
+    """The fields of a call about the lease in the path. Raises NotFound where that is none."""
+    handle = f"{call.request.path_params['id']}/{call.request.path_params['fence']}"
+    if lease_in(handle) is None:
         raise no_such("batch")
-    return call.id_of("batch"), int(fence)
+    _check_fields(name, call.fields)
+    return {**call.fields, "lease": handle}
 
 
-def _number(call: OwnerCall, name: str, least: int, most: int, default: int) -> int:
-    value = call.fields.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise BadRequest(f"{name} must be a whole number from {least} to {most}")
-    return value
+def _check_fields(name: str, fields: Mapping[str, object]) -> None:
+    """Raise BadRequest for a field of a call that is not of its type, or not within its bounds."""
+    for field, schema in CALL_FIELDS[name].takes["properties"].items():
+        value = fields.get(field, schema.get("default", ""))
+        if schema["type"] == "string" and value is not None and not isinstance(value, str):
+            raise BadRequest(f"{field} must be text")
+        if schema["type"] == "integer":
+            least, most = schema["minimum"], schema["maximum"]
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise BadRequest(f"{field} must be a whole number from {least} to {most}")
 
 
-def _leased_shape(claimed: ClaimedBatch, lease_s: int) -> Shape:
-    batch = claimed.batch
-    return {
-        "id": show("batch", batch.id),
-        "fence": batch.fence,
-        "lease_s": lease_s,
-        "turn": show("turn", claimed.turn_id),
-        **fields_of(batch.lane, "channel", "account", "conversation"),
-        "lane": batch.lane.key,
-        "priority": batch.priority,
-        "attempts": batch.attempts,
-        "messages": [_message_shape(one) for one in claimed.all_messages],
-    }
+def _worker_route(name: str, route: OwnerRoute) -> OwnerRoute:
+    """A route that is a call; of its fields, the lease stands in the path."""
+    call = CALL_FIELDS[name]
+    fields: dict[str, Schema] = {name: one for name, one in call.takes["properties"].items() if name != "lease"}
+    return route._replace(scopes=(Scope.OPERATE,), takes=takes(**fields), gives=call.gives)
 
 
-def _message_shape(message: StoredMessage) -> Shape:
-    inbound = message.inbound
-    return {
-        "id": show("message", message.id),
-        **fields_of(inbound.origin, "sender", "name", "direct"),
-        "trust": str(inbound.origin.trust),
-        "event": inbound.content.event,
-        "external_id": inbound.marks.external_id,
-        "reply_to": inbound.marks.reply_to,
-        "text": message.text,
-        "received_at": when(message.received_at),
-    }
-
+_LEASE = "/v1/batches/{id}/{fence}"
+_REASON = takes(reason=TEXT)
 
 ROUTES = (
-    OwnerRoute("POST", "/v1/batches:lease", lease, 10_000, long=True, empty=True, scopes=(Scope.OPERATE,)),
-    OwnerRoute("POST", "/v1/batches/{id}/{fence}/renew", renew, 10_000, empty=True, scopes=(Scope.OPERATE,)),
-    OwnerRoute("POST", "/v1/batches/{id}/{fence}/done", done, 4_000_000, scopes=(Scope.OPERATE,)),
-    OwnerRoute("POST", "/v1/batches/{id}/{fence}/fail", fail, 1_000_000, scopes=(Scope.OPERATE,)),
-    OwnerRoute("POST", "/v1/batches/{id}/requeue", requeue, 1_000_000),
-    OwnerRoute("POST", "/v1/batches/{id}/drop", drop, 1_000_000),
+    _worker_route("pull", OwnerRoute("POST", "/v1/batches:lease", lease, 10_000, long=True, empty=True)),
+    _worker_route("renew", OwnerRoute("POST", f"{_LEASE}/renew", renew, 10_000, empty=True)),
+    _worker_route("done", OwnerRoute("POST", f"{_LEASE}/done", done, 4_000_000)),
+    _worker_route("fail", OwnerRoute("POST", f"{_LEASE}/fail", fail, 1_000_000)),
+    OwnerRoute("POST", "/v1/batches/{id}/requeue", requeue, 1_000_000, takes=_REASON, gives=gives(requeued=FLAG)),
+    OwnerRoute("POST", "/v1/batches/{id}/drop", drop, 1_000_000, takes=_REASON, gives=gives(dropped=FLAG)),
 )

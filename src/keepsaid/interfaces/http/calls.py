@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -15,6 +15,7 @@ from keepsaid.domain.principal import Principal, Scope
 from keepsaid.interfaces.http import responses
 from keepsaid.interfaces.http.bodies import body_of, fields_in
 from keepsaid.interfaces.http.gate import Gate
+from keepsaid.interfaces.schema import ANY, OBJECT, Schema, ref
 
 _LISTED_BY = {
     "delivery": "keepsaid ext events dead",
@@ -24,6 +25,8 @@ _LISTED_BY = {
     "turn": "keepsaid why",
 }
 """The command that lists things of a kind."""
+
+JSON = "application/json"
 
 _PLURALS = {"memory": "memories", "task": "tasks"}
 
@@ -100,16 +103,55 @@ class OwnerRoute(NamedTuple):
     empty: bool = False
     """Whether the body may be left out."""
     scopes: tuple[Scope, ...] = ()
+    takes: Schema = ANY
+    """The fields of its body."""
+    query: tuple[str, ...] = ()
+    """The parameters of its address; where there are some, any other is refused."""
+    gives: Schema = OBJECT
+    statuses: tuple[int, ...] = (200,)
+    """The statuses of its answers, but for errors."""
+    media: str = JSON
 
     def bound(self, instance: Instance, gate: Gate) -> Route:
         """The route of an instance, behind its gate."""
 
         async def endpoint(request: Request) -> Response:
             who = gate.caller(request, self.scopes)
+            if self.query:
+                responses.read_query(request, *self.query)
             body = await body_of(request, self.body_max) if self.body_max else b""
             fields = await fields_in(request, body) if body or (self.body_max and not self.empty) else {}
-            answer = await self.answer(instance, OwnerCall(request, fields, who))
+            with instance.telemetry.continued(request.headers.get("traceparent", "")):
+                answer = await self.answer(instance, OwnerCall(request, fields, who))
             return answer if isinstance(answer, Response) else JSONResponse(answer)
 
         guard: responses.Endpoint = responses.ending(endpoint, instance.halt) if self.long else endpoint
         return Route(self.path, responses.guarded(guard), methods=[self.method])
+
+
+class OpenRoute(NamedTuple):
+    """A route that is not the owner's: its endpoint asks the gate by itself.
+
+    `who` may call it: anybody, a client, a provider with its signature, or keys with `scopes`.
+    """
+
+    method: str
+    path: str
+    endpoint: Callable[..., Awaitable[Any]]
+    who: Literal["anybody", "client", "provider", "key"]
+    scopes: tuple[Scope, ...] = ()
+    takes: Schema = ANY
+    query: tuple[str, ...] = ()
+    gives: Schema = OBJECT
+    statuses: tuple[int, ...] = (200,)
+    media: str = JSON
+    whole: bool = False
+    """Whether the endpoint is an application of its own, which answers its errors."""
+    render: responses.Render = responses.problem
+    """Makes the answers to errors, which have the form `fails`."""
+    fails: Schema = ref("Problem")
+
+    def bound(self) -> Route:
+        """The route of a server."""
+        endpoint = self.endpoint if self.whole else responses.guarded(self.endpoint, self.render)
+        return Route(self.path, endpoint, methods=[self.method])

@@ -6,6 +6,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.interfaces.channel_shapes import let_in_shape, pairings_shape
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute
 from keepsaid.interfaces.http.responses import read_limit
+from keepsaid.interfaces.schema import FLAG, TEXT, TIME, gives, many, named, perhaps, takes
 from keepsaid.interfaces.shapes import Shape
 
 _ROWS = 100
@@ -30,8 +31,13 @@ async def revoke(instance: Instance, call: OwnerCall) -> Shape:
     return {"revoked": (await instance.services.pairing.shut_out(who)).person}
 
 
+_PAIRING = gives(**named(TEXT, "who", "name", "state"), **named(perhaps(TEXT), "conversation", "code"), at=TIME)
+_LET_IN = gives(**named(TEXT, "who", "name", "state"), dropped=many(TEXT))
+
 ROUTES = (
-    OwnerRoute("GET", "/v1/channels/people", list_people),
-    OwnerRoute("POST", "/v1/channels/approve", approve, 100_000),
-    OwnerRoute("POST", "/v1/channels/revoke", revoke, 100_000),
+    OwnerRoute("GET", "/v1/channels/people", list_people, query=("limit",), gives=gives(people=many(_PAIRING))),
+    OwnerRoute(
+        "POST", "/v1/channels/approve", approve, 100_000, takes=takes("who", who=TEXT, owner=FLAG), gives=_LET_IN
+    ),
+    OwnerRoute("POST", "/v1/channels/revoke", revoke, 100_000, takes=takes("who", who=TEXT), gives=gives(revoked=TEXT)),
 )

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from keepsaid import __version__
@@ -18,15 +17,20 @@ from keepsaid.domain import principal
 from keepsaid.errors import ConfigError, KeepsaidError, installation
 from keepsaid.interfaces.agent_calls import CALLS
 from keepsaid.interfaces.http.agents import call_site_of
+from keepsaid.interfaces.http.calls import OpenRoute
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.responses import problem
-from keepsaid.interfaces.mcp.tools import CORE, FULL, Ask
+from keepsaid.interfaces.http.responses import NotFound, problem
+from keepsaid.interfaces.mcp.tool import Ask
+from keepsaid.interfaces.mcp.tools import CORE, FULL
+from keepsaid.interfaces.schema import OBJECT, TEXT, many, takes
 from keepsaid.interfaces.shapes import Shape
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-_SCOPES = (principal.Scope.READ, principal.Scope.WRITE)
+
+METADATA = "/.well-known/oauth-protected-resource"
+_OF_MCP = f"{METADATA}/mcp"
 
 
 class McpDoor:
@@ -42,14 +46,22 @@ class McpDoor:
         self._task: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
 
+    @property
+    def scopes(self) -> tuple[principal.Scope, ...]:
+        """Those that let a key in, one of them: what the tools need that are offered."""
+        every = self._instance.config.server.mcp_tools == "full"
+        return tuple(principal.Scope) if every else (principal.Scope.READ, principal.Scope.WRITE)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the caller in by its key, and answer in its name."""
         request = Request(scope, receive)
         try:
-            scope["keepsaid.who"] = self._gate.caller(request, _SCOPES)
+            scope["keepsaid.who"] = self._gate.caller(request, self.scopes)
             manager = await self._manager()
         except KeepsaidError as error:
             response: Response = problem(error)
+            if response.status_code == 401:
+                response.headers["WWW-Authenticate"] = self._challenge(request)
             await response(scope, receive, send)
             return
         await manager.handle_request(scope, receive, send)
@@ -59,6 +71,26 @@ class McpDoor:
         self._over.set()
         if self._task is not None:
             await asyncio.wait((self._task,))
+
+    def _challenge(self, request: Request) -> str:
+        """How to come in, for a client without a token: with a bearer token, and from whom, where that is set."""
+        if not self._instance.config.server.mcp_issuer:
+            return "Bearer"
+        return f'Bearer resource_metadata="{_origin(self._instance, request)}{METADATA}"'
+
+    async def metadata(self, request: Request) -> Response:
+        """The metadata of the MCP server as an OAuth protected resource (RFC 9728); 404 without `server.mcp_issuer`."""
+        issuer = self._instance.config.server.mcp_issuer
+        if not issuer:
+            what = "no authorization server is set (server.mcp_issuer): calls carry the token of a key"
+            raise NotFound(what, safe="Nothing was changed.", hint="see docs/use/reference/agents.md")
+        return JSONResponse({
+            "resource": f"{_origin(self._instance, request)}/mcp",
+            "resource_name": "keepsaid",
+            "authorization_servers": [issuer],
+            "scopes_supported": [str(scope) for scope in self.scopes],
+            "bearer_methods_supported": ["header"],
+        })  # fmt: skip
 
     async def _manager(self) -> StreamableHTTPSessionManager:
         if self._serving is None or self._task is None or self._task.done():
@@ -98,9 +130,14 @@ class McpDoor:
         return ask, unquote(request.scope.get("path_params", {}).get("conversation", ""))
 
 
-def routes(door: McpDoor) -> list[Route]:
+def _origin(instance: Instance, request: Request) -> str:
+    """The address that others call this server by: the one that is set, else the one that was called."""
+    return instance.config.server.public_url.rstrip("/") or str(request.base_url).rstrip("/")
+
+
+def routes(door: McpDoor) -> tuple[OpenRoute, ...]:
     """The addresses of the door."""
-    return [
-        Route("/mcp", door, methods=["POST"]),
-        Route("/mcp/c/{conversation}", door, methods=["POST"]),
-    ]
+    paths = ("/mcp", "/mcp/c/{conversation}")
+    served = tuple(OpenRoute("POST", path, door, "key", door.scopes, OBJECT, whole=True) for path in paths)
+    about = takes("resource", resource=TEXT, authorization_servers=many(TEXT))
+    return (*served, *(OpenRoute("GET", path, door.metadata, "anybody", gives=about) for path in (METADATA, _OF_MCP)))

@@ -14,7 +14,8 @@ from keepsaid.domain.principal import Scope
 from keepsaid.errors import InputError
 from keepsaid.interfaces import agent_shapes, shapes
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, no_such
-from keepsaid.interfaces.http.responses import BadRequest, read_flag, read_limit, read_query, render_in_thread
+from keepsaid.interfaces.http.responses import BadRequest, read_flag, read_limit, render_in_thread
+from keepsaid.interfaces.schema import FLAG, NUMBER, OBJECT, TEXT, TIME, WHOLE, gives, many, named, perhaps, ref, takes
 from keepsaid.interfaces.shapes import Shape, forget_request, forgetting_shape, memory_shape, preview_shape
 from keepsaid.services import explaining, importing, memories
 
@@ -101,7 +102,7 @@ _FILTERS = ("query", "conversation", "kind", "person", "since", "until", "as_of"
 
 async def search(instance: Instance, call: OwnerCall) -> Response:
     """The best memories for `query`, best first; without a query the newest. Filters narrow a search."""
-    query = read_query(call.request, *_FILTERS)
+    query = call.request.query_params
     service, at = instance.services.search, instance.clock.now_ms()
     if "query" not in query:
         kinds, limit = memories.filters_of({"kind": query.get("kind", "")}).kind, read_limit(call.request, _LIST_ROWS)
@@ -119,7 +120,7 @@ async def get_memory(instance: Instance, call: OwnerCall) -> Shape:
     name = call.request.path_params["id"]
     if ids.read("memory", name) is None:
         raise no_such("memory")
-    conversation = read_query(call.request, "conversation").get("conversation", "")
+    conversation = call.request.query_params.get("conversation", "")
     try:
         [story] = await instance.services.assistant.get(call.who, [name], conversation)
     except InputError as error:
@@ -141,12 +142,14 @@ async def edit(instance: Instance, call: OwnerCall) -> Shape:
 
 
 async def pin(instance: Instance, call: OwnerCall) -> Shape:
+    """Pin a current memory, or unpin it."""
     memory_id, pinned = call.id_of("memory"), call.flag("pinned", default=True)
     await instance.services.memories.pin(memory_id, pinned=pinned)
     return {"id": ids.show("memory", memory_id), "pinned": pinned}
 
 
 async def archive(instance: Instance, call: OwnerCall) -> Shape:
+    """Archive current memories, or restore archived ones."""
     back = call.flag("back")
     done = await instance.services.memories.archive(call.ids("ids", "memory", least=1), back=back)
     return {"ids": [ids.show("memory", one) for one in done], "back": back}
@@ -161,7 +164,6 @@ async def merge(instance: Instance, call: OwnerCall) -> Shape:
 
 async def list_people(instance: Instance, call: OwnerCall) -> Shape:
     """Persons that were joined, and identities that something is remembered from."""
-    read_query(call.request, "limit")
     return shapes.people_shape(await instance.services.people.list(read_limit(call.request, _PEOPLE_ROWS)))
 
 
@@ -180,6 +182,7 @@ async def split_person(instance: Instance, call: OwnerCall) -> Shape:
 
 
 async def share_memory(instance: Instance, call: OwnerCall) -> Shape:
+    """Share a memory: widen its scope."""
     memory_id, otherwise = call.id_of("memory"), "say how far as `to` and why as `reason`, both as text"
     to, reason = call.texts("to", "reason", otherwise=otherwise)
     done = await instance.services.people.share(memory_id, to, reason)
@@ -236,14 +239,14 @@ async def flag_memory(instance: Instance, call: OwnerCall) -> Shape:
 
 async def list_entities(instance: Instance, call: OwnerCall) -> Shape:
     """Entities that memories mention, the most mentioned first; `kind` narrows them."""
-    kind = read_query(call.request, "kind", "limit").get("kind", "")
+    kind = call.request.query_params.get("kind", "")
     limit = read_limit(call.request, _PEOPLE_ROWS)
     return {"entities": [shapes.entity_shape(one) for one in await instance.services.entities.list(kind, limit)]}
 
 
 async def get_entity(instance: Instance, call: OwnerCall) -> Response:
     """The page of each entity that has a name or key."""
-    pages = await instance.services.entities.pages(read_query(call.request, "name").get("name", ""))
+    pages = await instance.services.entities.pages(call.request.query_params.get("name", ""))
     at = instance.clock.now_ms()
     return await render_in_thread(lambda: {"pages": [shapes.entity_page_shape(one, at) for one in pages]})
 
@@ -255,29 +258,109 @@ async def merge_entities(instance: Instance, call: OwnerCall) -> Shape:
     return {"entity": shapes.entity_shape(entity), "moved": moved}
 
 
+_IDS = many(TEXT)
+_ENTITY = gives(key=TEXT, kind=TEXT, names=many(TEXT), memories=WHOLE, last_at=perhaps(TIME))
+_FOUND = {"anyOf": [ref("Recalled"), gives(memories=many(ref("Memory")))]}
+_IMPORT = takes("do", do=TEXT, key=TEXT, records=many(OBJECT, bundle.RECORDS_MAX), contested=_IDS)
+_FLAGGED = gives(memory=TEXT, turn=TEXT, done=FLAG)
+_EDIT = takes("text", **named(TEXT, "text", "value", "conversation"))
+_MERGE = takes("others", others=_IDS, anyway=FLAG)
+_FORGET = takes(ids=_IDS, **named(TEXT, "person", "conversation", "filter", "undo_for"), yes=FLAG)
+
 ENTITY_ROUTES = (
-    OwnerRoute("GET", "/v1/entities", list_entities),
-    OwnerRoute("GET", "/v1/entities/page", get_entity),
-    OwnerRoute("POST", "/v1/entities/merge", merge_entities, 100_000),
+    OwnerRoute("GET", "/v1/entities", list_entities, query=("kind", "limit"), gives=gives(entities=many(_ENTITY))),
+    OwnerRoute("GET", "/v1/entities/page", get_entity, query=("name",), gives=gives(pages=many(OBJECT))),
+    OwnerRoute(
+        "POST",
+        "/v1/entities/merge",
+        merge_entities,
+        100_000,
+        takes=takes("into", "other", into=TEXT, other=TEXT),
+        gives=gives(entity=_ENTITY, moved=WHOLE),
+    ),
 )
 
 ROUTES = (
-    OwnerRoute("GET", "/v1/memories", search, scopes=(Scope.READ,)),
-    OwnerRoute("GET", "/v1/memories/{id}", get_memory, scopes=(Scope.READ,)),
-    OwnerRoute("GET", "/v1/memories/{id}/turns", list_uses),
-    OwnerRoute("POST", "/v1/memories/archive", archive, 100_000),
-    OwnerRoute("POST", "/v1/memories/import", take_records, 64_000_000),
-    OwnerRoute("POST", "/v1/memories/{id}/wrong", flag_memory, 10_000),
-    OwnerRoute("POST", "/v1/memories/{id}/widen", share_memory, 100_000),
-    OwnerRoute("POST", "/v1/memories/{id}/edit", edit, 100_000, scopes=(Scope.WRITE,)),
-    OwnerRoute("POST", "/v1/memories/{id}/pin", pin, 100_000),
-    OwnerRoute("POST", "/v1/memories/{id}/merge", merge, 100_000),
-    OwnerRoute("POST", "/v1/forget", forget, 1_000_000, long=True),
-    OwnerRoute("POST", "/v1/forget/undo", undo, 1_000_000, long=True),
-    OwnerRoute("POST", "/v1/forget/settled", wait_settled, 1_000_000, long=True),
-    OwnerRoute("GET", "/v1/people", list_people),
-    OwnerRoute("POST", "/v1/people/join", join_people, 100_000),
-    OwnerRoute("POST", "/v1/people/split", split_person, 100_000),
-    OwnerRoute("GET", "/v1/turns/{id}", get_turn, scopes=(Scope.READ,)),
-    OwnerRoute("GET", "/v1/turns/{id}/without/{memory}", explain_absence),
+    OwnerRoute("GET", "/v1/memories", search, scopes=(Scope.READ,), query=_FILTERS, gives=_FOUND),
+    OwnerRoute(
+        "GET", "/v1/memories/{id}", get_memory, scopes=(Scope.READ,), query=("conversation",), gives=ref("MemoryStory")
+    ),
+    OwnerRoute(
+        "GET",
+        "/v1/memories/{id}/turns",
+        list_uses,
+        gives=gives(memory=ref("Memory"), **named(many(OBJECT), "uses", "feedback")),
+    ),
+    OwnerRoute(
+        "POST",
+        "/v1/memories/archive",
+        archive,
+        100_000,
+        takes=takes("ids", ids=_IDS, back=FLAG),
+        gives=gives(ids=_IDS, back=FLAG),
+    ),
+    OwnerRoute("POST", "/v1/memories/import", take_records, 64_000_000, takes=_IMPORT),
+    OwnerRoute(
+        "POST",
+        "/v1/memories/{id}/wrong",
+        flag_memory,
+        10_000,
+        takes=takes("turn", turn=TEXT, undo=FLAG),
+        gives=_FLAGGED,
+    ),
+    OwnerRoute(
+        "POST",
+        "/v1/memories/{id}/widen",
+        share_memory,
+        100_000,
+        takes=takes("to", "reason", to=TEXT, reason=TEXT),
+        gives=gives(memory=TEXT, widened=OBJECT),
+    ),
+    OwnerRoute(
+        "POST",
+        "/v1/memories/{id}/edit",
+        edit,
+        100_000,
+        scopes=(Scope.WRITE,),
+        takes=_EDIT,
+        gives=gives(id=TEXT, how=TEXT),
+    ),
+    OwnerRoute(
+        "POST", "/v1/memories/{id}/pin", pin, 100_000, takes=takes(pinned=FLAG), gives=gives(id=TEXT, pinned=FLAG)
+    ),
+    OwnerRoute("POST", "/v1/memories/{id}/merge", merge, 100_000, takes=_MERGE, gives=gives(id=TEXT, merged=_IDS)),
+    OwnerRoute("POST", "/v1/forget", forget, 1_000_000, long=True, takes=_FORGET),
+    OwnerRoute(
+        "POST", "/v1/forget/undo", undo, 1_000_000, long=True, takes=takes("id", id=TEXT), gives=ref("Forgetting")
+    ),
+    OwnerRoute(
+        "POST",
+        "/v1/forget/settled",
+        wait_settled,
+        1_000_000,
+        long=True,
+        takes=takes(wait_s=NUMBER),
+        gives=gives(settled=FLAG),
+    ),
+    OwnerRoute(
+        "GET", "/v1/people", list_people, query=("limit",), gives=gives(**named(many(OBJECT), "people", "seen"))
+    ),
+    OwnerRoute(
+        "POST",
+        "/v1/people/join",
+        join_people,
+        100_000,
+        takes=takes("names", names=many(TEXT)),
+        gives=gives(person=OBJECT),
+    ),
+    OwnerRoute(
+        "POST", "/v1/people/split", split_person, 100_000, takes=takes("name", name=TEXT), gives=gives(split=TEXT)
+    ),
+    OwnerRoute("GET", "/v1/turns/{id}", get_turn, scopes=(Scope.READ,), gives=ref("Explanation")),
+    OwnerRoute(
+        "GET",
+        "/v1/turns/{id}/without/{memory}",
+        explain_absence,
+        gives=gives(turn=TEXT, memory=ref("Memory"), absence=OBJECT),
+    ),
 )

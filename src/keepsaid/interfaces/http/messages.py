@@ -17,6 +17,7 @@ from keepsaid.app.channels import MEDIA, url_refused
 from keepsaid.app.instance import Instance
 from keepsaid.config import Config
 from keepsaid.domain import commits, ids, quotation, views
+from keepsaid.domain.files import FILES_MAX
 from keepsaid.domain.message import Content, IgnoredUpdate, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.principal import Principal
 from keepsaid.errors import InputError, UnknownChannel
@@ -32,6 +33,7 @@ from keepsaid.interfaces.http.responses import (
     read_query,
 )
 from keepsaid.interfaces.http.sent_files import FILES, SentFiles, read_files, receive_with_files
+from keepsaid.interfaces.schema import ANY, FLAG, TEXT, many, named, perhaps, takes
 from keepsaid.interfaces.shapes import Shape, batch_shape, fields_of, next_try, receipt_shape, story_shape
 from keepsaid.services.inbox import SETTLED, AnswerProgress
 from keepsaid.text.normal import cut
@@ -167,7 +169,18 @@ def _fields_of_key(who: Principal, fields: Mapping[str, object]) -> dict[str, ob
     return {**fields, **own}
 
 
-_ASKED = ("channel", "account", "reply_url")
+RAW_QUERY = ("channel", "account", "reply_url")
+_FILE = takes("name", "content", **named(TEXT, "name", "type", "content"))
+FIELDS = takes(
+    *("text", "sender", "conversation"),
+    **named(TEXT, *_TEXTS),
+    **named(perhaps(TEXT), *_OPTIONAL),
+    direct=perhaps(FLAG),
+    data=ANY,
+    files=perhaps(many(_FILE, FILES_MAX)),
+)
+"""The fields of a message; the sender of a key is known by its key."""
+
 _POSTED = ("text", "sender", "conversation", "name", "direct", "topic", "provider_id", "reply_to", "conversation_name")
 
 
@@ -215,7 +228,7 @@ class Messages:
         if medium not in MEDIA:
             hint = "webhooks of GitHub go to /hooks/github" if medium == "github" else "see docs/use/reference/http.md"
             raise NotFound(f"there is no medium {medium!r}; known: {', '.join(sorted(MEDIA))}", hint=hint)
-        query = read_query(request, *_ASKED)
+        query = read_query(request, *RAW_QUERY)
         posted = MEDIA[medium](fields)
         if isinstance(posted, IgnoredUpdate):
             return JSONResponse({"ignored": posted.reason})

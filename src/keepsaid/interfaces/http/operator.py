@@ -18,7 +18,8 @@ from keepsaid.events.catalog import topics_of
 from keepsaid.interfaces import task_shapes
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.messages import RETRY_MS
-from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_flag, read_limit, read_query, render_in_thread
+from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_flag, read_limit, render_in_thread
+from keepsaid.interfaces.schema import FLAG, TEXT, WHOLE, gives, many, named, ref, takes
 from keepsaid.interfaces.shapes import Shape, cloud_event, maintained_shape, prune_shape, reloaded_shape, reply_shape
 from keepsaid.interfaces.status_shape import status_shape
 from keepsaid.services.schedules import find_schedule
@@ -40,7 +41,7 @@ async def read_status(instance: Instance, _call: OwnerCall) -> Shape:
 
 async def list_replies(instance: Instance, call: OwnerCall) -> Response:
     """The first replies of a channel's conversation that nobody has seen."""
-    query = read_query(call.request, "channel", "conversation", "limit")
+    query = call.request.query_params
     limit = read_limit(call.request, _DEFAULT_ROWS)
     unseen = await instance.operations.unseen(query.get("channel", ""), query.get("conversation", ""), limit)
     return await render_in_thread(lambda: {"replies": [reply_shape(reply) for reply in unseen]})
@@ -122,19 +123,46 @@ async def reload(instance: Instance, _call: OwnerCall) -> Shape:
     return reloaded_shape(await instance.reloading.reload())
 
 
+_DONE = gives(done=FLAG)
+_LANE = takes(*_LANE_PARTS, **named(TEXT, *_LANE_PARTS))
+_LANE_NOW = takes(*_LANE_PARTS, **named(TEXT, *_LANE_PARTS), now=FLAG)
+_TASK = takes("task", task=TEXT, key=TEXT, **named(many(TEXT), "tools", "after"))
+
 ROUTES = (
-    OwnerRoute("GET", "/v1/status", read_status),
-    OwnerRoute("GET", "/v1/replies", list_replies),
-    OwnerRoute("POST", "/v1/replies/{id}/seen", mark_seen, 1_000_000, empty=True),
-    OwnerRoute("POST", "/v1/replies/{id}/resend", resend, 1_000_000),
-    OwnerRoute("POST", "/v1/messages/{id}/stop", stop_message, 1_000_000, empty=True),
-    OwnerRoute("POST", "/v1/lanes/reset", reset_lane, 100_000),
-    OwnerRoute("POST", "/v1/lanes/compact", compact_lane, 100_000, long=True),
-    OwnerRoute("POST", "/v1/config/reload", reload),
+    OwnerRoute("GET", "/v1/status", read_status, gives=ref("Status")),
+    OwnerRoute(
+        "GET",
+        "/v1/replies",
+        list_replies,
+        query=("channel", "conversation", "limit"),
+        gives=gives(replies=many(ref("Reply"))),
+    ),
+    OwnerRoute(
+        "POST",
+        "/v1/replies/{id}/seen",
+        mark_seen,
+        1_000_000,
+        empty=True,
+        takes=takes(provider_id=TEXT),
+        gives=gives(seen=FLAG),
+    ),
+    OwnerRoute("POST", "/v1/replies/{id}/resend", resend, 1_000_000, takes=takes(accept=FLAG), gives=_DONE),
+    OwnerRoute("POST", "/v1/messages/{id}/stop", stop_message, 1_000_000, empty=True, gives=gives(stopped=FLAG)),
+    OwnerRoute("POST", "/v1/lanes/reset", reset_lane, 100_000, takes=_LANE, gives=gives(records=WHOLE)),
+    OwnerRoute("POST", "/v1/lanes/compact", compact_lane, 100_000, long=True, takes=_LANE_NOW, gives=gives(told=TEXT)),
+    OwnerRoute("POST", "/v1/config/reload", reload, gives=gives(**named(many(TEXT), "changed", "restart", "warnings"))),
     OwnerRoute("POST", "/v1/prune", prune, long=True),
     OwnerRoute("POST", "/v1/memories/maintain", maintain, long=True),
-    OwnerRoute("POST", "/v1/collection/run", run_extraction, 10_000, long=True),
-    OwnerRoute("POST", "/v1/collection/{id}/requeue", requeue_session),
+    OwnerRoute(
+        "POST",
+        "/v1/collection/run",
+        run_extraction,
+        10_000,
+        long=True,
+        takes=takes(session=TEXT),
+        gives=gives(marked=WHOLE, stopping=FLAG),
+    ),
+    OwnerRoute("POST", "/v1/collection/{id}/requeue", requeue_session, gives=gives(requeued=FLAG)),
 )
 
 
@@ -151,7 +179,7 @@ async def list_events(stopping: asyncio.Event, instance: Instance, call: OwnerCa
     For others it is one list, oldest first: the next ones, or without `after` the newest.
     """
     request, journal = call.request, instance.telling.journal
-    query = read_query(request, "topics", "after")
+    query = request.query_params
     patterns = tuple(one.strip() for one in query.get("topics", "").split(",") if one.strip())
     patterns = topics_of(patterns) if patterns else ()
     said = request.headers.get("last-event-id") or query.get("after")
@@ -195,6 +223,7 @@ async def decide_delivery(instance: Instance, call: OwnerCall, *, again: bool) -
 
 
 async def unsubscribe(instance: Instance, call: OwnerCall) -> Shape:
+    """Remove a subscriber and its pending deliveries."""
     return {"unsubscribed": await instance.telling.unsubscribe(call.request.path_params["name"])}
 
 
@@ -203,9 +232,9 @@ def _matches_topics(patterns: tuple[str, ...], one: event.Event) -> bool:
 
 
 EVENT_ROUTES = (
-    OwnerRoute("POST", "/v1/deliveries/{id}/requeue", partial(decide_delivery, again=True)),
-    OwnerRoute("POST", "/v1/deliveries/{id}/dismiss", partial(decide_delivery, again=False)),
-    OwnerRoute("POST", "/v1/subscribers/{name}/unsubscribe", unsubscribe),
+    OwnerRoute("POST", "/v1/deliveries/{id}/requeue", partial(decide_delivery, again=True), gives=gives(decided=FLAG)),
+    OwnerRoute("POST", "/v1/deliveries/{id}/dismiss", partial(decide_delivery, again=False), gives=gives(decided=FLAG)),
+    OwnerRoute("POST", "/v1/subscribers/{name}/unsubscribe", unsubscribe, gives=gives(unsubscribed=FLAG)),
 )
 
 
@@ -216,7 +245,7 @@ _STATES = (*schedule.LIVE, "done", "cancelled")
 
 async def find_tasks(instance: Instance, call: OwnerCall) -> Response:
     """Tasks, newest first."""
-    query = read_query(call.request, "state", "key", "limit")
+    query = call.request.query_params
     state, limit = query.get("state"), read_limit(call.request, _TASK_ROWS)
     if state is not None and state not in (*OPEN, *ENDED):
         raise BadRequest(f"state must be one of {', '.join((*OPEN, *ENDED))}")
@@ -225,6 +254,7 @@ async def find_tasks(instance: Instance, call: OwnerCall) -> Response:
 
 
 async def get_task(instance: Instance, call: OwnerCall) -> Response:
+    """A task with its steps and the tasks that wait for it."""
     if (story := await instance.services.tasks.story(call.id_of("task"))) is None:
         raise no_such("task")
     return await render_in_thread(lambda: task_shapes.task_story_shape(story))
@@ -265,7 +295,7 @@ async def reject_task(instance: Instance, call: OwnerCall) -> Shape:
 
 async def list_schedules(instance: Instance, call: OwnerCall) -> Response:
     """Those that live, by id; with `?all=1` those that are over as well, with `?after=ID` those that follow."""
-    query = read_query(call.request, "all", "after", "limit")
+    query = call.request.query_params
     states, name = _STATES if read_flag(call.request, "all") else schedule.LIVE, query.get("after")
     after = 0 if name is None else ids.read("schedule", name)
     if after is None:
@@ -275,15 +305,18 @@ async def list_schedules(instance: Instance, call: OwnerCall) -> Response:
 
 
 async def add_schedule(instance: Instance, call: OwnerCall) -> Response:
+    """Add a schedule."""
     new = task_shapes.parse_schedule(call.fields, instance.config.schedules.timezone)
     return JSONResponse(task_shapes.schedule_shape(await instance.services.schedules.add(new)), 201)
 
 
 async def get_schedule(instance: Instance, call: OwnerCall) -> Shape:
+    """One schedule, by its id or name, with its last runs."""
     return await task_shapes.schedule_view_shape(instance.services.schedules.view, await _schedule(instance, call))
 
 
 async def change_schedule(instance: Instance, call: OwnerCall) -> Shape:
+    """Run a schedule now, pause, resume or cancel it."""
     verb = call.request.path_params["verb"]
     if verb not in task_shapes.VERBS:
         raise NotFound(f"a schedule cannot {verb}; it can {', '.join(task_shapes.VERBS)}")
@@ -300,15 +333,29 @@ async def _schedule(instance: Instance, call: OwnerCall) -> str:
 
 
 TASK_ROUTES = (
-    OwnerRoute("GET", "/v1/tasks", find_tasks),
-    OwnerRoute("POST", "/v1/tasks", create_task, 200_000),
-    OwnerRoute("GET", "/v1/tasks/{id}", get_task),
-    OwnerRoute("POST", "/v1/tasks/{id}/run", run_task, 200_000),
-    OwnerRoute("POST", "/v1/tasks/{id}/cancel", cancel_task, 200_000),
-    OwnerRoute("POST", "/v1/tasks/{id}/approve", approve_task, 200_000),
-    OwnerRoute("POST", "/v1/tasks/{id}/reject", reject_task, 200_000),
-    OwnerRoute("GET", "/v1/schedules", list_schedules),
-    OwnerRoute("POST", "/v1/schedules", add_schedule, 100_000),
-    OwnerRoute("GET", "/v1/schedules/{id}", get_schedule),
-    OwnerRoute("POST", "/v1/schedules/{id}/{verb}", change_schedule),
+    OwnerRoute("GET", "/v1/tasks", find_tasks, query=("state", "key", "limit"), gives=gives(tasks=many(ref("Task")))),
+    OwnerRoute("POST", "/v1/tasks", create_task, 200_000, statuses=(201,), takes=_TASK, gives=gives(id=TEXT)),
+    OwnerRoute("GET", "/v1/tasks/{id}", get_task, gives=ref("TaskStory")),
+    OwnerRoute("POST", "/v1/tasks/{id}/run", run_task, 200_000, gives=_DONE),
+    OwnerRoute("POST", "/v1/tasks/{id}/cancel", cancel_task, 200_000, takes=takes(reason=TEXT), gives=_DONE),
+    OwnerRoute("POST", "/v1/tasks/{id}/approve", approve_task, 200_000, takes=takes(result=TEXT), gives=_DONE),
+    OwnerRoute("POST", "/v1/tasks/{id}/reject", reject_task, 200_000, takes=takes(reason=TEXT), gives=_DONE),
+    OwnerRoute(
+        "GET",
+        "/v1/schedules",
+        list_schedules,
+        query=("all", "after", "limit"),
+        gives=gives(schedules=many(ref("Schedule"))),
+    ),
+    OwnerRoute(
+        "POST",
+        "/v1/schedules",
+        add_schedule,
+        100_000,
+        statuses=(201,),
+        takes=task_shapes.SCHEDULE_FIELDS,
+        gives=ref("Schedule"),
+    ),
+    OwnerRoute("GET", "/v1/schedules/{id}", get_schedule, gives=ref("ScheduleStory")),
+    OwnerRoute("POST", "/v1/schedules/{id}/{verb}", change_schedule, gives=ref("Schedule")),
 )

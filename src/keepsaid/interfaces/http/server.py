@@ -11,152 +11,36 @@ import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Generator
-from functools import partial
 from math import ceil
 from urllib.parse import unquote, urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 from starlette.types import Message
 
 from keepsaid.app.instance import Instance
 from keepsaid.config.services import ServerConfig
-from keepsaid.domain.ids import show
-from keepsaid.domain.message import Inbound
-from keepsaid.domain.process import ProcessRole
-from keepsaid.errors import HomeError, InputError, StoreFull, StoreUnreachable
+from keepsaid.errors import HomeError
 from keepsaid.interfaces.http import (
-    agent_hooks,
-    agents,
-    batches,
     bodies,
     calls,
-    channels,
     connections,
-    conversations,
     mcp,
-    memories,
-    messages,
-    metrics,
-    operator,
+    openapi,
     responses,
+    routes,
 )
 from keepsaid.interfaces.http import gate as gates
 from keepsaid.interfaces.http.openai.routes import OpenAIEndpoint
-from keepsaid.ports.channel import HookAnswer, PreparedHook
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.http")
-
-_REFUSING_S = 10.0
-"""Seconds after a full store refused a message in which the server is not ready, unless it takes another before."""
 
 _WAITING_MAX = 512
 """Connections that the kernel keeps until they are accepted."""
 
 _STOP_S = 1
 """Seconds that open requests get to end when the server stops."""
-
-
-def routes(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> list[Route]:
-    """Every route of the server; streams end soon after `stopping` is set, what takes long once a stop begins."""
-    chat = messages.Messages(instance, gate, stopping)
-    talks = conversations.Conversations(instance, gate, stopping)
-    stream = calls.OwnerRoute("GET", "/v1/events", partial(operator.list_events, stopping))
-    owner = (
-        *agents.ROUTES,
-        *agent_hooks.ROUTES,
-        *memories.ROUTES,
-        *memories.ENTITY_ROUTES,
-        *batches.ROUTES,
-        *channels.ROUTES,
-        *operator.ROUTES,
-        *operator.TASK_ROUTES,
-        stream,
-        *operator.EVENT_ROUTES,
-    )
-    return [
-        Route("/healthz", responses.guarded(partial(_health, instance)), methods=["GET"]),
-        Route("/readyz", responses.guarded(partial(_ready, instance)), methods=["GET"]),
-        Route("/metrics", responses.guarded(partial(metrics.show_metrics, instance, gate)), methods=["GET"]),
-        Route("/v1/messages", responses.guarded(_from_outside(instance, chat.put)), methods=["POST"]),
-        Route("/v1/messages/{id}", responses.guarded(chat.get), methods=["GET"]),
-        Route("/v1/messages/{id}/events", responses.guarded(chat.events), methods=["GET"]),
-        Route("/v1/conversations/{conversation}/events", responses.guarded(talks.events), methods=["GET"]),
-        Route("/v1/files/{owner}/{number}", responses.guarded(talks.file), methods=["GET"]),
-        Route("/v1/media/{medium}", responses.guarded(_from_outside(instance, chat.put_raw)), methods=["POST"]),
-        *(route.bound(instance, gate) for route in owner),
-        Route("/hooks/{name}", responses.guarded(_from_outside(instance, partial(_hook, instance))), methods=["POST"]),
-    ]
-
-
-def _from_outside(instance: Instance, endpoint: responses.Endpoint) -> responses.Endpoint:
-    """An endpoint that messages come in by; that of a worker takes none."""
-    if instance.life.terms.role is not ProcessRole.WORKER:
-        return endpoint
-
-    async def refuse(_request: Request) -> Response:
-        raise responses.NotFound("this process is a worker (--role worker), and takes no messages")
-
-    return refuse
-
-
-async def _health(instance: Instance, _request: Request) -> Response:
-    if (failure := instance.failure) is not None:
-        return JSONResponse({"ok": False, "code": failure.code}, 503)
-    return JSONResponse({"ok": True})
-
-
-async def _ready(instance: Instance, request: Request) -> Response:
-    if (failure := instance.failure) is not None:
-        return JSONResponse({"ready": False, "code": failure.code}, 503)
-    if instance.life.terms.role is ProcessRole.WORKER:
-        return JSONResponse({"ready": False, "role": "worker"}, 503)
-    if not instance.life.is_sure:
-        return JSONResponse({"ready": False, "code": StoreUnreachable.code}, 503)
-    state = request.app.state
-    if state.refused_at is not None and asyncio.get_running_loop().time() - state.refused_at < _REFUSING_S:
-        return JSONResponse({"ready": False, "code": StoreFull.code}, 503)
-    ready = instance.running and not instance.reserve.reached
-    told: dict[str, object] = {"ready": ready}
-    if lines := instance.lines.lines:
-        # a line that is down holds up no message that comes in elsewhere
-        told["lines"] = [{"channel": line.channel, "state": line.state} for line in lines]
-    return JSONResponse(told, 200 if ready else 503)
-
-
-async def _hook(instance: Instance, request: Request) -> Response:
-    """A webhook: proven first, stored before it is answered."""
-    if (hook := instance.hooks.get(request.path_params["name"])) is None:
-        raise responses.NotFound(f"there is no hook {request.path_params['name']!r}")
-    body = await bodies.body_of(request, instance.config.buffer.payload_bytes_max)
-    headers: dict[str, str] = {}
-    for name, value in request.headers.items():
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    if isinstance(hook, PreparedHook):
-        await hook.prepare(headers, body)
-    if len(body) <= bodies.FREE_BYTES:
-        said = await asyncio.to_thread(hook.read, headers, body)
-    else:
-        said = await bodies.run_on_reader(request, lambda _: hook.read(headers, body))
-    if said is None:
-        return JSONResponse({"ignored": "ping"})
-    if isinstance(said, HookAnswer):
-        return Response(said.body, media_type=said.content_type)
-    if isinstance(said, Inbound):
-        received = await instance.receive(said)
-    else:
-        try:
-            received = await instance.receive(instance.extending.host.inbound_of(hook.name, said))
-        except InputError as error:
-            # the provider would send it again for ever
-            _log.warning("a message of %s is not taken: %s", hook.name, error.what, extra={"code": error.code})
-            return JSONResponse({"ignored": error.what})
-    request.app.state.refused_at = None
-    return responses.Acknowledgement({"id": show("message", received.id), "intake": received.intake}, 202)
 
 
 @frozen
@@ -206,8 +90,11 @@ def _settings(app: Starlette, server: ServerConfig) -> uvicorn.Config:
 def application(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> Starlette:
     handlers = {404: responses.unrouted, 405: responses.unrouted}
     door, openai = mcp.McpDoor(instance, gate), OpenAIEndpoint(instance, gate, stopping)
-    every = [*routes(instance, gate, stopping), *openai.routes(), *mcp.routes(door)]
-    app = Starlette(routes=every, exception_handlers=handlers)
+    described = (*routes.routes(instance, gate, stopping), *openai.routes(), *mcp.routes(door))
+    served = (*described, openapi.route(described))
+    bound = [one.bound(instance, gate) if isinstance(one, calls.OwnerRoute) else one.bound() for one in served]
+    app = Starlette(routes=bound, exception_handlers=handlers)
+    app.state.described = served
     app.state.mcp, app.state.openai = door, openai
     app.router.redirect_slashes = False
     app.state.refused_at = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,9 @@ Ask = Callable[[str, Mapping[str, object]], Awaitable[dict[str, Any]]]
 ACCOUNT = "X-Keepsaid-Account"
 """The header by which the operator calls as an agent of the owner, in conversations of this account."""
 
+SENDER, DIRECT = "X-Keepsaid-Sender", "X-Keepsaid-Direct"
+"""Headers by which the operator calls as an agent of another sender, percent-encoded; and whether they are alone."""
+
 _TIMEOUT_S = 30.0
 
 
@@ -27,7 +31,9 @@ class AgentMemory:
     """
 
     def __init__(self, ask: Ask) -> None:
+        self.ask = ask  # any call by its name
         self._ask = ask
+        self.inbox = AgentInbox(ask)
 
     async def context(self, conversation: str, text: str, tokens: int = 2_000) -> dict[str, Any]:
         """What a model should be shown before it answers a text: `memory`, `bulletin`, `summary`, and why."""
@@ -66,6 +72,44 @@ class AgentMemory:
         return await self._ask("explain", {"id": turn})
 
 
+class AgentInbox:
+    """The inbox for a program elsewhere: messages of its sender put in, and batches leased, of all conversations.
+
+    `put` needs the scope `talk`, all else `operate`. Every method returns the JSON object of its call.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def put(self, conversation: str, text: str, *, key: str = "", **fields: str) -> dict[str, Any]:
+        """Store a message of the sender; under a `key` once. Fields: name, topic, provider_id, reply_to."""
+        return await self._ask("put", {"conversation": conversation, "text": text, "key": key, **fields})
+
+    async def pull(self, limit: int = 1, *, lease_s: int = 60, wait_s: int = 0) -> dict[str, Any]:
+        """Lease batches that are ready: `batches`, each with the handle of its `lease`."""
+        return await self._ask("pull", {"limit": limit, "lease_s": lease_s, "wait_s": wait_s})
+
+    async def renew(self, lease: str, lease_s: int = 60) -> dict[str, Any]:
+        """Hold a lease for longer, from now on. Raises LeaseLost."""
+        return await self._ask("renew", {"lease": lease, "lease_s": lease_s})
+
+    async def done(self, lease: str, reply: str = "", *, worker: str = "") -> dict[str, Any]:
+        """Settle a batch with a reply, in one commit; again under this lease it is a duplicate. Raises LeaseLost."""
+        return await self._ask("done", {"lease": lease, "reply": reply, "worker": worker})
+
+    async def fail(self, lease: str, reason: str) -> dict[str, Any]:
+        """Charge a batch an attempt: it comes again, or is dead after the third. Raises LeaseLost."""
+        return await self._ask("fail", {"lease": lease, "reason": reason})
+
+
+def _trace_head() -> dict[str, str]:
+    """The header that continues the trace of this process at the instance, where the process has one."""
+    head: dict[str, str] = {}
+    if (propagate := sys.modules.get("opentelemetry.propagate")) is not None:
+        propagate.inject(head)
+    return head
+
+
 class RunningAgent:
     """The memory of a running instance, asked over HTTP with a key. Use it as `async with Keepsaid.connect(...)`."""
 
@@ -92,7 +136,8 @@ class RunningAgent:
         from keepsaid.interfaces.problems import problem_in  # noqa: PLC0415 - errors are few
 
         try:
-            answer = await self._client.post(f"{self._url}/v1/agent/{name}", content=json.dumps(fields).encode())
+            content = json.dumps(fields).encode()
+            answer = await self._client.post(f"{self._url}/v1/agent/{name}", content=content, headers=_trace_head())
         except httpx2.HTTPError as error:
             raise NotRunning(f"nothing answers at {self._url} ({type(error).__name__})") from error
         if answer.status_code >= 400:
@@ -111,11 +156,17 @@ def connect(home: str | Path | None = None, *, key: str, url: str = "") -> Runni
     if url:
         return RunningAgent(url, key)
     place = Home.at(Path(home) if home is not None else None)
-    try:
-        running = json.loads(place.runtime_file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise NotRunning("no instance of this home runs") from error
+    address, _ = running_at(place)
     config, _ = load(place.config_file)
     if (named := config.keys.get(key)) is None:
         raise ConfigError(f"there is no key {key!r}", hint="keepsaid config show keys")
-    return RunningAgent(str(running["url"]), named.token.get_secret_value())
+    return RunningAgent(address, named.token.get_secret_value())
+
+
+def running_at(home: Home) -> tuple[str, str]:
+    """The address of the instance of a home, and the operator's token that it left there. Raises NotRunning."""
+    try:
+        running = json.loads(home.runtime_file.read_bytes())
+        return str(running["url"]), str(running["token"])
+    except (OSError, ValueError, KeyError) as error:
+        raise NotRunning("no instance of this home runs") from error

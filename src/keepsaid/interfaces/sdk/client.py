@@ -19,11 +19,12 @@ from keepsaid.config import Home, load
 from keepsaid.domain.ids import read
 from keepsaid.domain.message import Trust
 from keepsaid.domain.principal import Principal, Scope
-from keepsaid.errors import ConfigError, InputError
+from keepsaid.errors import ConfigError, HomeBusy, InputError
 from keepsaid.interfaces.agent_calls import CALLS, CallSite
 from keepsaid.interfaces.sdk.agents import AgentMemory, RunningAgent, connect
 from keepsaid.interfaces.sdk.inbox import EventClient, Inbox
 from keepsaid.interfaces.sdk.memory import MemoryClient
+from keepsaid.interfaces.sdk.remote import RemoteInstance, needs_instance
 from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt, Reply, reply_of
 from keepsaid.interfaces.shapes import turn_shape
 from keepsaid.interfaces.status_shape import status_shape
@@ -56,6 +57,7 @@ class Keepsaid:
         self._answerer = answerer
         self._closing = AsyncExitStack()
         self._parts: _Parts | None = None
+        self._remote: RemoteInstance | None = None
 
     @classmethod
     def open(
@@ -73,6 +75,9 @@ class Keepsaid:
         still writes summaries and extracts. Without either you take batches and answer yourself. `settings` replaces
         top-level sections of the config, e.g. `{"buffer": {"window_ms": 0}}`. Raises InputError for an agent that is
         neither. Entering raises HomeBusy, ConfigError or StoreError with nothing changed.
+
+        Where `keepsaid serve` or `chat` runs in another process, that instance is asked instead, without `answering`,
+        `agent` and `settings`: `ask`, `status`, `why`, `agent` and `inbox.put` work, all else raises InputError.
         """
         place = Home.at(Path(home) if home is not None else None)
         answerer = None if agent is None else models.model_of_agent(agent)
@@ -93,7 +98,14 @@ class Keepsaid:
             _refuse_unknown(warnings, load(self._home.config_file)[1])
         async with AsyncExitStack() as closing:
             opening = opened(self._home, config, outside=instance.Outside(answerer=self._answerer))
-            there = await closing.enter_async_context(opening)
+            try:
+                there = await closing.enter_async_context(opening)
+            except HomeBusy as busy:
+                if self._answering or self._settings:
+                    raise  # another process answers, by its own settings
+                self._remote = await closing.enter_async_context(RemoteInstance.of(self._home, busy))
+                self._closing = closing.pop_all()
+                return self
             await there.start(answering=self._answering)
             self._closing = closing.pop_all()
         inbox = Inbox(there)
@@ -103,10 +115,12 @@ class Keepsaid:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._parts = None
+        self._parts = self._remote = None
         await self._closing.__aexit__(kind, error, trace)
 
-    def _opened(self) -> _Parts:
+    def _opened(self, what: str = "this", instead: str = "keepsaid status") -> _Parts:
+        if self._remote is not None:
+            raise needs_instance(what, instead)
         if self._parts is None:
             raise _not_open()
         return self._parts
@@ -114,17 +128,19 @@ class Keepsaid:
     @property
     def inbox(self) -> Inbox:
         """The durable inbox. Raises InputError where this is not open."""
-        return self._opened().inbox
+        return self._remote.inbox if self._remote is not None else self._opened().inbox
 
     @property
     def memory(self) -> MemoryClient:
         """What is remembered. Raises InputError where this is not open."""
-        return self._opened().memory
+        return self._opened(
+            "ks.memory", "ks.agent(sender).recall(...), save, get, correct and forget, or Keepsaid.connect"
+        ).memory
 
     @property
     def events(self) -> EventClient:
         """What happens. Raises InputError where this is not open."""
-        return self._opened().events
+        return self._opened("ks.events", "read GET /v1/events").events
 
     async def ask(self, message: Message | str, heard: Callable[[str], object] | None = None) -> Reply:
         """Send a message and wait for its outcome; `heard` receives each piece of the answer as it is written.
@@ -133,10 +149,12 @@ class Keepsaid:
         message stays and is answered. Opened without an agent and without `answering`, it waits until your program
         answers the batch. Raises InputError with nothing stored, and StoreError when the disk refuses.
         """
+        if self._remote is not None:
+            return await self._remote.ask(_message_of(message), heard)
         parts = self._opened()
         if not self._answering and not parts.inbox.is_read:
             _log.warning("nothing answers here: open it with agent= or answering=True, or take ks.inbox.batches()")
-        said = Message(message, "user", "main", direct=True) if isinstance(message, str) else message
+        said = _message_of(message)
         asked = await parts.instance.services.asking.ask(parts.inbox.inbound_of(said), heard)
         return reply_of(asked.received, asked.story)
 
@@ -146,15 +164,19 @@ class Keepsaid:
         Where others read what is said there, `direct` is false: then only what was said in a conversation is read
         there. What a key of the same account says and saves is read here too, if its sender has this name.
         """
+        if self._remote is not None:
+            return self._remote.agent(sender, account, direct=direct)
         here = self._opened().instance
         who = Principal(account, CHANNEL, sender, frozenset(Scope), Trust.KNOWN, direct)
         if here.config.trust_of(who.origin("")) is Trust.OWNER:
             who = replace(who, trust=Trust.OWNER)
-        site = CallSite(here.services.assistant, here.clock)
+        site = CallSite(here)
         return AgentMemory(lambda name, fields: CALLS[name](site, who, fields))
 
     async def status(self) -> dict[str, Any]:
         """Return what waits, what was answered and what is remembered; `warnings` say what is beyond its limit."""
+        if self._remote is not None:
+            return await self._remote.status()
         return status_shape(await self._opened().instance.services.status.read())
 
     async def why(self, turn: str) -> dict[str, Any]:
@@ -163,6 +185,8 @@ class Keepsaid:
         Steps are named without what they returned, replies with where they stand. Raises InputError when there is no
         such turn.
         """
+        if self._remote is not None:
+            return await self._remote.why(turn)
         number = read("turn", turn)
         operations = self._opened().instance.operations
         story = None if number is None else await operations.turn(number)
@@ -178,6 +202,10 @@ class _Parts(NamedTuple):
     inbox: Inbox
     memory: MemoryClient
     events: EventClient
+
+
+def _message_of(said: Message | str) -> Message:
+    return Message(said, "user", "main", direct=True) if isinstance(said, str) else said
 
 
 def _not_open() -> InputError:

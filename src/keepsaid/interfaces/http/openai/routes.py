@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.principal import Principal, Scope
 from keepsaid.interfaces.http import responses
 from keepsaid.interfaces.http.bodies import body_of, fields_in
+from keepsaid.interfaces.http.calls import OpenRoute
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.openai import completions, embeddings
 from keepsaid.interfaces.http.openai import responses as agent
@@ -21,9 +21,12 @@ from keepsaid.interfaces.http.openai.conversation import speaker_of
 from keepsaid.interfaces.http.openai.models import AGENT, PROXY, list_models, no_model, show_model
 from keepsaid.interfaces.http.openai.problems import BadParameter, openai_problem
 from keepsaid.interfaces.http.openai.proxy import MemoryProxy
+from keepsaid.interfaces.schema import ANY, TEXT, gives, takes
 
 BODY_MAX = 20_000_000
 """Bytes of the body of a chat completion."""
+
+_ERROR = gives(error=takes("message", "type", message=TEXT, type=TEXT))
 
 Answer = Callable[[ChatSite, Mapping[str, object]], Awaitable[Response]]
 """Answers a call of the agent; raises a KeepsaidError."""
@@ -37,34 +40,43 @@ class OpenAIEndpoint:
         self._stopping = stopping
         self._proxy = MemoryProxy(instance)
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> tuple[OpenRoute, ...]:
         """Its routes."""
-        return [
-            Route("/v1/models", _guarded(self._models), methods=["GET"]),
-            Route("/v1/models/{id:path}", _guarded(self._model), methods=["GET"]),
-            Route("/v1/embeddings", _guarded(self._embeddings), methods=["POST"]),
-            Route("/v1/chat/completions", _guarded(self._chat), methods=["POST"]),
-            Route("/v1/responses", _guarded(self._respond), methods=["POST"]),
-            Route("/v1/responses/{id}", _guarded(self._response), methods=["GET"]),
-        ]
+        talk, either = (Scope.TALK,), (Scope.TALK, Scope.READ)
+        return (
+            self._route("GET", "/v1/models", self._models, either),
+            self._route("GET", "/v1/models/{id:path}", self._model, either),
+            self._route("POST", "/v1/embeddings", self._embeddings, (Scope.READ,)),
+            self._route("POST", "/v1/chat/completions", self._chat, talk),
+            self._route("POST", "/v1/responses", self._respond, talk),
+            self._route("GET", "/v1/responses/{id}", self._response, talk),
+        )
+
+    def _route(self, method: str, path: str, endpoint: responses.Endpoint, scopes: tuple[Scope, ...]) -> OpenRoute:
+        body = takes("model", model=TEXT) if method == "POST" else ANY
+        return OpenRoute(method, path, endpoint, "key", scopes, body, render=openai_problem, fails=_ERROR)
 
     async def close(self) -> None:
         """End what runs, once everything is recorded."""
         await self._proxy.close()
 
     async def _models(self, request: Request) -> Response:
+        """The models that a key may use, in OpenAI's form."""
         return JSONResponse(list_models(self._instance, self._caller(request, Scope.TALK, Scope.READ)))
 
     async def _model(self, request: Request) -> Response:
+        """One of the models that a key may use, in OpenAI's form."""
         who = self._caller(request, Scope.TALK, Scope.READ)
         return JSONResponse(show_model(self._instance, who, request.path_params["id"]))
 
     async def _embeddings(self, request: Request) -> Response:
+        """Vectors of texts, in OpenAI's form."""
         self._caller(request, Scope.READ)
         fields = await fields_in(request, await body_of(request, embeddings.BODY_MAX))
         return await responses.while_there(request, embeddings.embed(self._instance, fields))
 
     async def _chat(self, request: Request) -> Response:
+        """A chat completion of the agent or of a memory proxy, in OpenAI's form."""
         who = self._caller(request, Scope.TALK)
         body = await body_of(request, BODY_MAX)
         fields = await fields_in(request, body)
@@ -74,11 +86,13 @@ class OpenAIEndpoint:
         return await self._answered(completions.complete, request, who, fields)
 
     async def _respond(self, request: Request) -> Response:
+        """A response of the agent, in OpenAI's form."""
         who = self._caller(request, Scope.TALK)
         fields = await fields_in(request, await body_of(request, BODY_MAX))
         return await self._answered(agent.respond, request, speaker_of(request, who, fields), fields)
 
     async def _response(self, request: Request) -> Response:
+        """A response of the agent as it is now, in OpenAI's form."""
         who = self._caller(request, Scope.TALK)
         return await agent.fetch(self._instance, speaker_of(request, who, {}), request.path_params["id"])
 
@@ -103,7 +117,3 @@ def _model_of(fields: Mapping[str, object]) -> str:
     if not isinstance(model, str) or not model:
         raise BadParameter("model is missing: GET /v1/models lists the models", "model")
     return model
-
-
-def _guarded(endpoint: responses.Endpoint) -> responses.Endpoint:
-    return responses.guarded(endpoint, openai_problem)
