@@ -27,11 +27,23 @@ async def in_process(root: Path) -> AsyncIterator[MemoryOf]:
 
 
 @asynccontextmanager
+async def running(root: Path) -> AsyncIterator[str]:
+    """An instance that runs, with a key for each person: its address."""
+    keys = {name: {"token": token_of(name), "sender": name} for name in PEOPLE}
+    async with site(root, answering=False, keys=keys) as here:
+        yield here.address.url
+
+
+def token_of(name: str) -> str:
+    """The token of a person's key."""
+    return name * 12
+
+
+@asynccontextmanager
 async def over_http(root: Path) -> AsyncIterator[MemoryOf]:
     """An instance that runs, asked with a key for each person."""
-    keys = {name: {"token": name * 12, "sender": name} for name in PEOPLE}
-    async with site(root, answering=False, keys=keys) as here, AsyncExitStack() as closing:
-        remote = {name: Keepsaid.connect(url=here.address.url, key=name * 12) for name in PEOPLE}
+    async with running(root) as url, AsyncExitStack() as closing:
+        remote = {name: Keepsaid.connect(url=url, key=token_of(name)) for name in PEOPLE}
         clients = {name: await closing.enter_async_context(one) for name, one in remote.items()}
         yield lambda name: clients[name]
 

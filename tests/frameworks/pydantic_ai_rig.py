@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 
 from pydantic_ai import Agent
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -34,6 +36,7 @@ class PydanticAiRig:
         self._before: list[ModelMessage] = []
         self._after: list[ModelMessage] = []
         self._calls_tool = False
+        self._fails = False
 
     @property
     def degraded(self) -> str:
@@ -52,7 +55,15 @@ class PydanticAiRig:
             answer, self._after = result.output, result.all_messages()
         return Ran(answer, _json(self._shown[-1]), _json(self._after))
 
+    async def fail(self, said: str) -> None:
+        self._fails = True
+        with contextlib.suppress(ModelHTTPError):
+            await self._agent.run(said, message_history=self._after)
+        self._fails = False
+
     def _answer(self, messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        if self._fails:
+            raise ModelHTTPError(400, "scripted")
         self._shown.append(messages)
         if self._calls_tool and not _has_time(messages):
             return ModelResponse(parts=[ToolCallPart("clock", {})])

