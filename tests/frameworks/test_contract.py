@@ -10,16 +10,24 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from tests.frameworks.langchain_rig import LangchainRig
+from tests.frameworks.llamaindex_rig import LlamaindexRig
 from tests.frameworks.memories import BROKEN, FACES, MemoryOf
 from tests.frameworks.openai_agents_rig import OpenAiAgentsRig
 from tests.frameworks.pydantic_ai_rig import PydanticAiRig
 from tests.frameworks.rigs import RigOf, Way, noted
 from tests.waits import HANG_S
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    # workflows of LlamaIndex look at each attribute of a pydantic model, old ones too
+    pytest.mark.filterwarnings("ignore:The `__(fields|fields_set)__` attribute is deprecated"),
+    pytest.mark.filterwarnings("ignore:The `model_(computed_)?fields"),
+    pytest.mark.filterwarnings("ignore:Accessing the 'model_(computed_)?fields' attribute on the instance"),
+]
 
 RIGS: Mapping[str, RigOf] = {
     "langchain": LangchainRig,
+    "llamaindex": LlamaindexRig,
     "openai-agents": OpenAiAgentsRig,
     "pydantic-ai": PydanticAiRig,
 }
