@@ -37,8 +37,8 @@ class MemoryCalls(Protocol):
     async def recall(self, query: str, limit: int = ..., *, conversation: str = ..., **filters: str) -> dict[str, Any]:
         """The best memories for a query."""
 
-    async def get(self, *ids: str) -> dict[str, Any]:
-        """Memories by their ids."""
+    async def get(self, *ids: str, key: str = ...) -> dict[str, Any]:
+        """Memories by their ids, or by the key that one was saved under."""
 
     async def save(self, text: str, kind: str = ..., *, key: str = ..., conversation: str = ...) -> dict[str, Any]:
         """Remember a text."""

@@ -44,9 +44,9 @@ class AgentMemory:
         """The best memories for a query, best first: `hits`. Filters: kind, person, since, until, as_of."""
         return await self._ask("recall", {"query": query, "limit": limit, "conversation": conversation, **filters})
 
-    async def get(self, *ids: str) -> dict[str, Any]:
-        """Memories by their ids, whole, with history and sources."""
-        return await self._ask("get", {"ids": list(ids)})
+    async def get(self, *ids: str, key: str = "") -> dict[str, Any]:
+        """Memories by their ids, whole, with history and sources; or what holds now of that saved under a `key`."""
+        return await self._ask("get", {"key": key} if key else {"ids": list(ids)})
 
     async def save(self, text: str, kind: str = "fact", *, key: str = "", conversation: str = "") -> dict[str, Any]:
         """Remember a text as the sender's word; under a `key` the same again changes nothing."""
