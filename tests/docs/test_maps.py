@@ -48,7 +48,9 @@ def test_the_page_of_the_http_api_has_every_route_once_and_no_other() -> None:
     routes = re.findall(r'OwnerRoute\("([A-Z]+)", "([^"]+)"', source)
     routes += [(method, path) for path, method in re.findall(r'\bRoute\("([^"]+)".*methods=\["([A-Z]+)"\]', source)]
     table = (ROOT / "docs/use/reference/http.md").read_text("utf-8").partition("## Who may call")[0]
-    named = re.findall(r"`(GET|POST) (/[^`]*)`", "\n".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)))
+    named = re.findall(
+        r"`(GET|POST|PUT|DELETE) (/[^`]*)`", "\n".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))
+    )
     assert sorted((verb, re.sub(r"\b(?:[A-Z]+|github)\b", "*", path)) for verb, path in named) == sorted(
         (verb, re.sub(r"\{\w+\}", "*", path)) for verb, path in routes
     )
