@@ -11,7 +11,7 @@ from keepsaid.frameworks.bridge import MemoryCalls
 
 
 class Way(StrEnum):
-    """How a run goes: asked and answered, streamed, with a call of a tool before the answer, or by a plain call."""
+    """How a run goes: asked and answered, streamed, or with a call of a tool before the answer."""
 
     PLAIN = "plain"
     STREAM = "stream"
