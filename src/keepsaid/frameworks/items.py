@@ -29,7 +29,9 @@ def text_of(namespace: Sequence[str], key: str, value: Mapping[str, Any] | None)
 
 
 def item_in(memory: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The fields of the item that a memory is; None for any other memory."""
+    """The fields of the item that a memory is; None for any other memory, such as talk that is written like one."""
+    if memory["kind"] != "fact":
+        return None
     try:
         namespace, key, value = json.loads(memory["text"])
     except (ValueError, TypeError):
