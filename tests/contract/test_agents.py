@@ -115,6 +115,23 @@ async def test_a_memory_is_saved_once_put_right_and_forgotten_by_the_word_that_c
         await ann.get(done["id"])
 
 
+async def test_what_was_saved_under_a_key_is_found_by_it(face: Face, request: pytest.FixtureRequest) -> None:
+    """As it holds now, by who saved it, and by nobody else."""
+    if "mcp" in request.node.name:
+        pytest.skip("no tool takes a key to read")
+    ann, bob = face("ann"), face("bob")
+    saved = await ann.save("The kiln fires at 900 degrees", key="kiln")
+    done = await ann.correct(saved["id"], "The kiln fires at 950 degrees")
+    [story] = (await ann.get(key="kiln"))["memories"]
+    assert (story["memory"]["id"], story["memory"]["text"]) == (done["id"], "The kiln fires at 950 degrees")
+    assert [one["id"] for one in story["history"]] == [saved["id"], done["id"]]
+    assert (await ann.get(key="another"))["memories"] == []
+    assert (await bob.get(key="kiln"))["memories"] == []
+    counted = await ann.forget([saved["id"], done["id"]])
+    await ann.forget([saved["id"], done["id"]], counted["confirm"])
+    assert (await ann.get(key="kiln"))["memories"] == []
+
+
 async def test_what_the_owner_said_is_changed_by_nobody_else(face: Face) -> None:
     """A key that is the owner's reads and writes as the owner; no other reads what the owner saved."""
     boss, ann = face("boss"), face("ann")

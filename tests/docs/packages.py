@@ -27,6 +27,7 @@ PARTS = (
     "app",
     "testing",
     "interfaces",
+    "frameworks",
     "__init__.py",
     "__main__.py",
 )

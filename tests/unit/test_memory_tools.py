@@ -29,6 +29,9 @@ class Books:
         self.asked.append((listener, to))
         return [one for one in ids if to.kind in (None, self.stored[one].new.kind)]
 
+    async def keyed(self, listener: Listener, key: str) -> Sequence[Memory]:
+        return [one for one in self.stored.values() if one.new.key == key]
+
     async def sources(self, listener: Listener, memory: Memory, limit: int) -> Sequence[Memory]:
         return [memory] if memory.new.kind is Kind.EPISODE else []
 

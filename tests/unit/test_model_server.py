@@ -56,7 +56,7 @@ class Bench(NamedTuple):
 
     async def ask(self, *, streamed: bool, read_s: float = HANG_S) -> ModelResponse:
         """Ask as pydantic-ai does; only reading may time out, so that the server has the request by then."""
-        patience = httpx2.Timeout(HANG_S, read=read_s)
+        patience: Any = httpx2.Timeout(HANG_S, read=read_s)  # the type names httpx, which only others install
         messages, settings = [ModelRequest.user_text_prompt("hello")], ModelSettings(timeout=patience)
         tools = ModelRequestParameters(function_tools=[ToolDefinition(name="weather")])
         if not streamed:

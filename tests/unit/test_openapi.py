@@ -115,7 +115,9 @@ async def test_it_has_every_route_of_the_server_and_no_other(one: Site, describe
 
 async def test_the_page_of_the_http_api_has_every_route_once_and_no_other(described: dict[str, Any]) -> None:
     table = PAGE.read_text("utf-8").partition("## Who may call")[0]
-    named = re.findall(r"`(GET|POST) (/[^`]*)`", "\n".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)))
+    named = re.findall(
+        r"`(GET|POST|PUT|DELETE) (/[^`]*)`", "\n".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))
+    )
     told = [(method.upper(), path) for path, methods in described["paths"].items() for method in methods]
     assert sorted((verb, re.sub(r"\b(?:[A-Z]+|github)\b", "*", path)) for verb, path in named) == sorted(
         (verb, re.sub(r"\{\w+\}", "*", path)) for verb, path in told

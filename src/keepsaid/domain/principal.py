@@ -32,9 +32,8 @@ class Principal:
     `name` is that of its key, and the account of its conversations: another key's conversation of the same name is
     another conversation. With `direct`, only its sender and an agent are in them, so that what the sender may read is
     read. `everything` is the operator, who reads as the owner does. With `people`, the key is that of a program with
-    users of its own, and a call may name who speaks.
-    read. `everything` is the operator, who reads as the owner does. `operates` is who came with the operator's token,
-    or has the home open: tasks, schedules and the status are the operator's.
+    users of its own, and a call may name who speaks. `operates` is who came with the operator's token, or has the home
+    open: tasks, schedules and the status are the operator's.
     """
 
     name: str
@@ -45,12 +44,11 @@ class Principal:
     direct: bool = True
     everything: bool = False
     people: bool = False
+    operates: bool = False
 
     def speaking_as(self, person: str) -> Principal:
         """The same key in the name of one of its people; itself where it has no people, or nobody is named."""
         return replace(self, sender=person) if self.people and person else self
-
-    operates: bool = False
 
     def may(self, scope: Scope) -> bool:
         """Whether it may do what a scope opens."""

@@ -54,9 +54,12 @@ async def recall(site: CallSite, who: Principal, fields: Fields) -> Shape:
 
 
 async def get(site: CallSite, who: Principal, fields: Fields) -> Shape:
-    """The memories `ids`, whole, each with its history and sources."""
-    names, conversation = names_field(fields, "ids"), text_field(fields, "conversation", "")
-    found = await site.assistant.get(who, names, conversation)
+    """The memories `ids`, whole, each with its history and sources; or what holds now of that saved under `key`."""
+    conversation, key = text_field(fields, "conversation", ""), text_field(fields, "key", "")
+    if key:
+        one = await site.assistant.keyed(who, key, conversation)
+        return {"memories": [] if one is None else [shapes.story_shape(one, site.clock.now_ms())]}
+    found = await site.assistant.get(who, names_field(fields, "ids"), conversation)
     return {"memories": [shapes.story_shape(one, site.clock.now_ms()) for one in found]}
 
 

@@ -91,7 +91,7 @@ SETTLED = gives(state=TEXT, reply=perhaps(TEXT), duplicate=FLAG)
 CALL_FIELDS: Mapping[str, CallFields] = MappingProxyType({
     "context": CallFields(Scope.READ, _CONTEXT, ref("Context")),
     "recall": CallFields(Scope.READ, _RECALL, ref("Recalled")),
-    "get": CallFields(Scope.READ, takes("ids", ids=_IDS, conversation=TEXT), gives(memories=many(ref("MemoryStory")))),
+    "get": CallFields(Scope.READ, takes(ids=_IDS, key=TEXT, conversation=TEXT), gives(memories=many(ref("MemoryStory")))),
     "save": CallFields(Scope.WRITE, _SAVE, ref("Saved")),
     "correct": CallFields(Scope.WRITE, _CORRECT, ref("Corrected")),
     "forget": CallFields(Scope.WRITE, _FORGET, {"anyOf": [ref("ForgetCount"), ref("Forgetting")]}),

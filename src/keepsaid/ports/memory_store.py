@@ -229,6 +229,9 @@ class Library(Protocol):
     async def narrowed(self, listener: Listener, ids: Sequence[int], to: Narrowing) -> Sequence[int]:
         """Those of the memories that the listener may read and that fit, in the order given."""
 
+    async def keyed(self, listener: Listener, key: str) -> Sequence[Memory]:
+        """The memory that was stored under a key, current or replaced, if the listener may read it."""
+
     async def sources(self, listener: Listener, memory: Memory, limit: int) -> Sequence[Memory]:
         """The episodes a memory was made from that the listener may read, in order; an episode is its own source."""
 

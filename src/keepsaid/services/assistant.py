@@ -112,6 +112,17 @@ class Assistant:
             found.append(MemoryStory(one, history, sources))
         return found
 
+    async def keyed(self, who: Principal, key: str, conversation: str = "") -> MemoryStory | None:
+        """What holds now of the memory that the caller saved under a key; None for none, and for what was forgotten."""
+        check_scope(who, Scope.READ)
+        listener, named = who.listener(conversation), _author(who, conversation).note_key(key)
+        for one in await self._memories.library.keyed(listener, named):
+            history = await self._memories.revisions.history(listener, one.id)
+            for now in history:
+                if now.state == "active" and now.superseded_by is None:
+                    return MemoryStory(now, history, await self._memories.library.sources(listener, now, 5))
+        return None
+
     async def context(self, who: Principal, conversation: str, text: str, tokens: int) -> BuiltContext:
         """What a model should be shown before it answers a text in a conversation. Stores nothing."""
         check_scope(who, Scope.READ)

@@ -51,6 +51,10 @@ class MemoryAuthor:
         own = () if self.person == memory.OWNER else (self.scope,)
         return digest(*own, *parts).hex()
 
+    def note_key(self, named: str) -> str:
+        """The key under which a memory is stored that this author names."""
+        return f"note:{self.key_of('named', named)}"
+
 
 OWNER_AUTHOR = MemoryAuthor(memory.person_scope(memory.OWNER), message.Trust.OWNER, memory.OWNER, memory.OWNER)
 """The owner, in words that are readable in the owner's direct chats."""
@@ -67,7 +71,7 @@ def note(text: str, kind: str, now_ms: int, author: MemoryAuthor = OWNER_AUTHOR,
         what = f"a memory may have {_CHARS_MAX:,} characters; this has {len(said):,}"
         raise InputError(what, hint="keepsaid memory add --help")
     one = kind_in(kind, memory.IMPORTANCE, "keepsaid memory add --help")
-    key = f"note:{author.key_of('named', named) if named else author.key_of(kind, said)}"
+    key = author.note_key(named) if named else f"note:{author.key_of(kind, said)}"
     weight, sources = memory.IMPORTANCE[one], (memory.Source("note", _named(key, said) if named else key),)
     return replace(_word(key, one, said, now_ms, author), importance=weight, sources=sources)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from keepsaid.config import Home, load
-from keepsaid.errors import ConfigError, NotRunning
+from keepsaid.errors import ConfigError, InputError, NotRunning
 
 Ask = Callable[[str, Mapping[str, object]], Awaitable[dict[str, Any]]]
 """Makes a call by its name, with its fields; returns the JSON object that it is answered with."""
@@ -30,9 +31,11 @@ class AgentMemory:
     Every method returns the JSON object that `docs/use/reference/agents.md` describes for HTTP.
     """
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.ask = ask  # any call by its name
         self._ask = ask
+        self.loop = loop
+        """The event loop that calls have to be made on; None for any."""
         self.inbox = AgentInbox(ask)
 
     async def context(self, conversation: str, text: str, tokens: int = 2_000) -> dict[str, Any]:
@@ -47,9 +50,9 @@ class AgentMemory:
         """The best memories for a query, best first: `hits`. Filters: kind, person, since, until, as_of."""
         return await self._ask("recall", {"query": query, "limit": limit, "conversation": conversation, **filters})
 
-    async def get(self, *ids: str) -> dict[str, Any]:
-        """Memories by their ids, whole, with history and sources."""
-        return await self._ask("get", {"ids": list(ids)})
+    async def get(self, *ids: str, key: str = "") -> dict[str, Any]:
+        """Memories by their ids, whole, with history and sources; or what holds now of that saved under a `key`."""
+        return await self._ask("get", {"key": key} if key else {"ids": list(ids)})
 
     async def save(self, text: str, kind: str = "fact", *, key: str = "", conversation: str = "") -> dict[str, Any]:
         """Remember a text as the sender's word; under a `key` the same again changes nothing."""
@@ -122,12 +125,13 @@ class RunningAgent:
         import httpx2  # noqa: PLC0415 - only who asks elsewhere needs it
 
         self._client = await httpx2.AsyncClient(headers=self._head, timeout=_TIMEOUT_S, trust_env=False).__aenter__()
-        return AgentMemory(self.ask)
+        return AgentMemory(self.ask, asyncio.get_running_loop())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._client.__aexit__(kind, error, trace)
+        client, self._client = self._client, None
+        await client.__aexit__(kind, error, trace)
 
     async def ask(self, name: str, fields: Mapping[str, object]) -> dict[str, Any]:
         """Make a call. Raises NotRunning where nothing answers, else the error that the instance answered with."""
@@ -135,6 +139,8 @@ class RunningAgent:
 
         from keepsaid.interfaces.problems import problem_in  # noqa: PLC0415 - errors are few
 
+        if self._client is None:
+            raise InputError("this memory is not open: use it inside `async with Keepsaid.connect(...)`")
         try:
             content = json.dumps(fields).encode()
             answer = await self._client.post(f"{self._url}/v1/agent/{name}", content=content, headers=_trace_head())
@@ -142,7 +148,10 @@ class RunningAgent:
             raise NotRunning(f"nothing answers at {self._url} ({type(error).__name__})") from error
         if answer.status_code >= 400:
             raise problem_in(answer.content, answer.status_code)
-        told = answer.json()
+        try:
+            told = answer.json()
+        except ValueError:
+            told = None
         if not isinstance(told, dict):
             raise NotRunning(f"the server at {self._url} is not a keepsaid runtime")
         return told

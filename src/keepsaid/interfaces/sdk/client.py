@@ -109,7 +109,8 @@ class Keepsaid:
             await there.start(answering=self._answering)
             self._closing = closing.pop_all()
         inbox = Inbox(there)
-        self._parts = _Parts(there, inbox, MemoryClient(there), EventClient(there, inbox))
+        events, loop = EventClient(there, inbox), asyncio.get_running_loop()
+        self._parts = _Parts(there, inbox, MemoryClient(there), events, loop)
         return self
 
     async def __aexit__(
@@ -166,12 +167,17 @@ class Keepsaid:
         """
         if self._remote is not None:
             return self._remote.agent(sender, account, direct=direct)
-        here = self._opened().instance
+        here, loop = self._opened().instance, self._opened().loop
         who = Principal(account, CHANNEL, sender, frozenset(Scope), Trust.KNOWN, direct)
         if here.config.trust_of(who.origin("")) is Trust.OWNER:
             who = replace(who, trust=Trust.OWNER)
         site = CallSite(here)
-        return AgentMemory(lambda name, fields: CALLS[name](site, who, fields))
+
+        async def ask(name: str, fields: Mapping[str, object]) -> dict[str, Any]:
+            self._opened()
+            return await CALLS[name](site, who, fields)
+
+        return AgentMemory(ask, loop)
 
     async def status(self) -> dict[str, Any]:
         """Return what waits, what was answered and what is remembered; `warnings` say what is beyond its limit."""
@@ -202,6 +208,7 @@ class _Parts(NamedTuple):
     inbox: Inbox
     memory: MemoryClient
     events: EventClient
+    loop: asyncio.AbstractEventLoop
 
 
 def _message_of(said: Message | str) -> Message:
@@ -267,6 +274,11 @@ class BlockingKeepsaid(_Blocking):
     def memory(self) -> BlockingMemory:
         """What is remembered. Raises InputError where this is not open."""
         return BlockingMemory(self._target.memory, self._loop)
+
+    def agent(self, sender: str, *, account: str = "default", direct: bool = True) -> AgentMemory:
+        """Memory of one sender for an adapter of `keepsaid.frameworks`, as `Keepsaid.agent` gives it."""
+        given: AgentMemory = self._target.agent(sender, account=account, direct=direct)
+        return given
 
     def put(self, message: Message) -> Receipt:
         """Store a message; returns once it is on disk. Raises as `Inbox.put` does."""

@@ -71,6 +71,17 @@ class LibraryContract:
             assert [found.new.key for found in await store.library.sources(AUDIT, memory, 1)] == ["message:1"]
             assert [found.new.key for found in await store.library.sources(HEARS_HERE, said, 9)] == ["message:1"]
 
+    async def test_a_memory_is_found_by_its_key(self, factory: LibraryFactory) -> None:
+        """By the whole key, and only by who may read it."""
+        async with factory() as store:
+            here = episode("message:1", "my cat is Misha", HERE, Trust.KNOWN, said_at=1)
+            there = episode("message:2", "the cat is grey", THERE, Trust.KNOWN, said_at=2)
+            await store.keep([here, there], 9)
+            assert [found.new.text for found in await store.library.keyed(AUDIT, "message:2")] == ["the cat is grey"]
+            assert [found.new.text for found in await store.library.keyed(HEARS_HERE, "message:1")] == [here.text]
+            assert list(await store.library.keyed(HEARS_HERE, "message:2")) == []
+            assert list(await store.library.keyed(AUDIT, "message:")) == []
+
     async def test_around_an_episode_stands_what_was_said_in_its_lane(self, factory: LibraryFactory) -> None:
         """In order, whatever its scope as long as it is readable; the given number on each side, and it itself."""
         async with factory() as store:

@@ -53,6 +53,10 @@ def _narrowed(db: MemorySession, listener: Listener, ids: Sequence[int], to: Nar
     return column(db, LIBRARY["narrowed"], {**bound(listener), **limits})
 
 
+def _keyed(db: MemorySession, listener: Listener, key: str) -> Sequence[Memory]:
+    return memories(db, LIBRARY["sources"], {**bound(listener), "keys": as_json([storable(key)]), "limit": 1})
+
+
 def _sources(db: MemorySession, listener: Listener, memory: Memory, limit: int) -> Sequence[Memory]:
     new = memory.new
     keys = [new.key] if new.kind is Kind.EPISODE else [f"{one.kind}:{one.ref}" for one in new.sources]
@@ -73,6 +77,7 @@ class SqlLibrary(SqlView):
     """Memories with their sources and neighbours, read only."""
 
     narrowed = reads(_narrowed)
+    keyed = reads(_keyed)
     sources = reads(_sources)
     around = reads(_around)
 

@@ -1,0 +1,231 @@
+"""Routes that clients of mem0 call, under `/compat/mem0`: memories of one person, whom the key or `user_id` names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from keepsaid.app.instance import Instance
+from keepsaid.domain import ids
+from keepsaid.domain.commits import IntakeResult
+from keepsaid.domain.memory import Kind, Memory
+from keepsaid.domain.message import Trust
+from keepsaid.domain.principal import Principal, Scope
+from keepsaid.errors import InputError, NotAllowed
+from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, no_such
+from keepsaid.interfaces.http.gate import LIBRARY
+from keepsaid.interfaces.http.responses import BadRequest, read_limit, read_query
+from keepsaid.interfaces.shapes import Shape
+from keepsaid.services.assistant import IDS_MAX, MemoryStory, Talk
+from keepsaid.services.memories import SearchRequest, hits_in
+
+ACCOUNT = "mem0"
+"""The account of the people whom the operator names by `user_id`."""
+
+_NAMES = ("user_id", "agent_id", "run_id")
+_FIELDS = (*_NAMES, "messages", "infer")
+_KINDS = tuple(kind for kind in Kind if kind is not Kind.BULLETIN)
+_LIMIT, _LIMIT_MAX, _ROUNDS_MAX = 10, 50, 1_000
+_UPDATED, _DELETED = "Memory updated successfully!", "Memory deleted successfully!"
+
+
+def _who(instance: Instance, call: OwnerCall, given: Mapping[str, object]) -> tuple[Principal, str]:
+    """Whose memories are meant, and the conversation that `agent_id` and `run_id` name.
+
+    A key is the person that it is of: another `user_id` raises NotAllowed. The operator may name anybody.
+    """
+    named: dict[str, str] = {}
+    for name in _NAMES:
+        value = given.get(name) or ""
+        if not isinstance(value, str):
+            raise BadRequest(f"{name} must be text")
+        named[name] = value.strip()
+    user, who = named["user_id"], call.who
+    conversation = "/".join(filter(None, (named["agent_id"], named["run_id"]))) or ACCOUNT
+    if not who.everything:
+        if user not in ("", who.sender):
+            raise NotAllowed(f"the key {who.name} is of {who.sender}, and of nobody else: leave out user_id")
+        return who, conversation
+    if not user:
+        raise BadRequest("user_id must name a person; only a key can be called without it")
+    if ACCOUNT in instance.config.keys:
+        raise BadRequest(f"a key has the name {ACCOUNT}: call with that key, or rename it")
+    who = Principal(ACCOUNT, LIBRARY, user, frozenset(Scope), Trust.KNOWN)
+    if instance.config.trust_of(who.origin("")) is Trust.OWNER:
+        who = replace(who, trust=Trust.OWNER)
+    return who, conversation
+
+
+async def add(instance: Instance, call: OwnerCall) -> Response:
+    """Record messages, which facts are learned from; with `infer: false` save each as it is."""
+    who, conversation = _who(instance, call, call.fields)
+    said = _talk_in(call.fields.get("messages"))
+    assistant, results = instance.services.assistant, list[Shape]()
+    if call.flag("infer", default=True):
+        for one, received in zip(said, await assistant.record(who, conversation, said), strict=True):
+            event = "ADD" if received.intake is IntakeResult.STORED else "NONE"
+            found = await instance.memories.library.keyed(who.listener(conversation), f"message:{received.id}")
+            name = ids.show("memory", found[0].id) if found else ids.show("message", received.id)
+            results.append({"id": name, "memory": one.text, "event": event})
+    else:
+        for one in said:
+            added = await assistant.save(who, one.text, conversation=conversation)
+            event = "ADD" if added.is_new else "NONE"
+            results.append({"id": ids.show("memory", added.id), "memory": one.text, "event": event})
+    unread = sorted(set(call.fields) - set(_FIELDS))
+    return JSONResponse({"results": results}, headers={"X-Keepsaid-Ignored": _header(unread)} if unread else None)
+
+
+async def list_memories(instance: Instance, call: OwnerCall) -> Shape:
+    """The newest memories of a person."""
+    query = read_query(call.request, *_NAMES, "limit")
+    who, conversation = _who(instance, call, query)
+    limit = read_limit(call.request, 100)
+    found = await instance.services.search.newest(_KINDS, limit, who.listener(conversation))
+    return {"results": [_shape(one, who, instance.clock.now_ms()) for one in found]}
+
+
+async def search(instance: Instance, call: OwnerCall) -> Shape:
+    """The best memories for a query, best first."""
+    filters = call.fields.get("filters")
+    given = {**(filters if isinstance(filters, dict) else {}), **call.fields}
+    who, conversation = _who(instance, call, given)
+    query, limit = call.text("query"), call.fields.get("limit") or call.fields.get("top_k") or _LIMIT
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise BadRequest("limit must be a whole number")
+    asked = SearchRequest(query, max(1, min(limit, _LIMIT_MAX)))
+    hits = hits_in(await instance.services.assistant.recall(who, asked, conversation))
+    at = instance.clock.now_ms()
+    return {"results": [{**_shape(hit.memory, who, at), "score": round(hit.score, 4)} for hit in hits]}
+
+
+async def get(instance: Instance, call: OwnerCall) -> Shape:
+    """One memory."""
+    who, _, story = await _story(instance, call)
+    return _shape(story.memory, who, instance.clock.now_ms())
+
+
+async def history(instance: Instance, call: OwnerCall) -> Response:
+    """What a memory said before, oldest first."""
+    _, _, story = await _story(instance, call)
+    told, before, name = list[Shape](), None, call.request.path_params["id"]
+    for one in story.history:
+        event = "ADD" if before is None else "UPDATE"
+        shape = {"id": ids.show("memory", one.id), "memory_id": name, "old_memory": before, "new_memory": one.text}
+        told.append({**shape, "event": event, "created_at": ids.when(one.recorded_at), "is_deleted": 0})
+        before = one.text
+    return JSONResponse(told)
+
+
+async def update(instance: Instance, call: OwnerCall) -> Shape:
+    """Put a memory right: `text`, or `data` as older clients call it."""
+    who, conversation, _ = await _story(instance, call, call.fields)
+    text = call.text("text") or call.text("data")
+    name = call.request.path_params["id"]
+    done = await instance.services.assistant.correct(who, name, text, conversation=conversation)
+    return {"message": _UPDATED, "id": ids.show("memory", done.memory_id)}
+
+
+async def delete(instance: Instance, call: OwnerCall) -> Shape:
+    """Forget a memory."""
+    who, conversation, _ = await _story(instance, call)
+    await _forget(instance, who, [call.request.path_params["id"]], conversation)
+    return {"message": _DELETED}
+
+
+async def delete_all(instance: Instance, call: OwnerCall) -> Shape:
+    """Forget all memories of a person that the caller may change; a key needs the scopes `operate` and `write`."""
+    if not call.who.may(Scope.WRITE):
+        raise NotAllowed(f"the key {call.who.name} does not open this: it needs the scope {Scope.WRITE} too")
+    who, conversation = _who(instance, call, read_query(call.request, *_NAMES))
+    kept: set[int] = set()
+    for _ in range(_ROUNDS_MAX):
+        newest = await instance.services.search.newest(_KINDS, IDS_MAX + len(kept), who.listener(conversation))
+        left = [one for one in newest if one.id not in kept]
+        own = [ids.show("memory", one.id) for one in left if who.commands(one.new.scope, [conversation])][:IDS_MAX]
+        kept |= {one.id for one in left if not who.commands(one.new.scope, [conversation])}
+        if not own and not left:
+            return {"message": "All relevant memories deleted"}
+        if own:
+            await _forget(instance, who, own, conversation)
+    raise InputError("more memories than one call forgets: call again", safe="What was forgotten stays forgotten.")
+
+
+async def _forget(instance: Instance, who: Principal, names: Sequence[str], conversation: str) -> None:
+    counted = await instance.services.assistant.count(who, names, conversation)
+    await instance.services.assistant.forget(who, names, counted.confirm, conversation)
+
+
+async def _story(
+    instance: Instance, call: OwnerCall, fields: Mapping[str, object] | None = None
+) -> tuple[Principal, str, MemoryStory]:
+    """The memory that the path names, as whom the call is of may read it. Raises NotFound."""
+    name, query = call.request.path_params["id"], dict(read_query(call.request, *_NAMES))
+    who, conversation = _reader(instance, call, {**query, **(fields or {})})
+    if ids.read("memory", name) is None:
+        raise no_such("memory")
+    try:
+        [story] = await instance.services.assistant.get(who, [name], conversation)
+    except InputError as error:
+        raise no_such("memory") from error
+    return who, conversation, story
+
+
+def _reader(instance: Instance, call: OwnerCall, given: Mapping[str, object]) -> tuple[Principal, str]:
+    """As `_who`; clients name nobody with an id, so that the operator is then the reader."""
+    if call.who.everything and not given.get("user_id"):
+        return call.who, ""
+    return _who(instance, call, given)
+
+
+def _talk_in(given: object) -> list[Talk]:
+    """The messages of a call that are text; those of the system are left out. Raises BadRequest."""
+    messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
+        raise BadRequest("messages must be a list of objects with role and content, or a text")
+    said: list[Talk] = []
+    for one in messages:
+        role, text, name = one.get("role", "user"), one.get("content"), one.get("name") or ""
+        if (
+            role not in ("user", "assistant", "system", "tool")
+            or not isinstance(text, str)
+            or not isinstance(name, str)
+        ):
+            raise BadRequest("a message has a role (user, assistant, system, tool) and a content that is text")
+        if role != "system" and text.strip():
+            said.append(Talk(text, answer=role == "assistant", external=role == "tool", name=name))
+    if not said:
+        raise BadRequest("messages must hold at least one text of a user or an assistant")
+    return said
+
+
+def _shape(memory: Memory, who: Principal, at: int) -> Shape:
+    details: dict[str, Any] = {
+        "kind": str(memory.new.kind),
+        "state": memory.state_at(at),
+        "trust": str(memory.new.trust),
+    }
+    created = ids.when(memory.recorded_at)
+    shape = {"id": ids.show("memory", memory.id), "memory": memory.text, "user_id": who.sender, "metadata": details}
+    return {**shape, "created_at": created, "updated_at": created}
+
+
+def _header(names: Sequence[str]) -> str:
+    """Names of fields as a header can hold them."""
+    return ", ".join(name if name.isascii() and name.isidentifier() else "?" for name in names[:20])
+
+
+_READ, _WRITE, _OPERATE = (Scope.READ,), (Scope.WRITE,), (Scope.OPERATE,)
+ROUTES = (
+    OwnerRoute("POST", "/compat/mem0/memories", add, 20_000_000, scopes=_WRITE),
+    OwnerRoute("GET", "/compat/mem0/memories", list_memories, scopes=_READ),
+    OwnerRoute("DELETE", "/compat/mem0/memories", delete_all, long=True, scopes=_OPERATE),
+    OwnerRoute("GET", "/compat/mem0/memories/{id}", get, scopes=_READ),
+    OwnerRoute("PUT", "/compat/mem0/memories/{id}", update, 100_000, scopes=_WRITE),
+    OwnerRoute("DELETE", "/compat/mem0/memories/{id}", delete, long=True, scopes=_WRITE),
+    OwnerRoute("GET", "/compat/mem0/memories/{id}/history", history, scopes=_READ),
+    OwnerRoute("POST", "/compat/mem0/search", search, 100_000, scopes=_READ),
+)
