@@ -67,6 +67,7 @@ _RECALL = takes(
     conversation=TEXT,
     **FILTERS,
 )
+_GET = takes(ids=_IDS, key=TEXT, conversation=TEXT)
 _SAVE = takes("text", text=TEXT, kind={**TEXT, "default": "fact"}, key=TEXT, conversation=TEXT)
 _CORRECT = takes("id", "text", id=TEXT, text=TEXT, value=TEXT, conversation=TEXT)
 _FORGET = takes("ids", ids=_IDS, confirm=TEXT, conversation=TEXT)
@@ -91,7 +92,7 @@ SETTLED = gives(state=TEXT, reply=perhaps(TEXT), duplicate=FLAG)
 CALL_FIELDS: Mapping[str, CallFields] = MappingProxyType({
     "context": CallFields(Scope.READ, _CONTEXT, ref("Context")),
     "recall": CallFields(Scope.READ, _RECALL, ref("Recalled")),
-    "get": CallFields(Scope.READ, takes(ids=_IDS, key=TEXT, conversation=TEXT), gives(memories=many(ref("MemoryStory")))),
+    "get": CallFields(Scope.READ, _GET, gives(memories=many(ref("MemoryStory")))),
     "save": CallFields(Scope.WRITE, _SAVE, ref("Saved")),
     "correct": CallFields(Scope.WRITE, _CORRECT, ref("Corrected")),
     "forget": CallFields(Scope.WRITE, _FORGET, {"anyOf": [ref("ForgetCount"), ref("Forgetting")]}),
