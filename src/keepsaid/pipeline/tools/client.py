@@ -23,7 +23,9 @@ from keepsaid.ports.store_views import Notes
 from keepsaid.ports.telemetry import CALL_ID
 from keepsaid.text.normal import normalise
 
-_KEPT_MS = 86_400_000
+_KEPT_MS = 3_600_000
+"""So long a call and its result are noted: a turn that is tried again within it goes on with them."""
+
 _LOOK_MS = 1_000
 """How often a turn looks for a result that another process took in."""
 

@@ -10,6 +10,7 @@ from keepsaid.domain.compaction import CutContext, CutReason, Summarise
 from keepsaid.domain.context import Made
 from keepsaid.domain.forgetting import ForgetTargets, RequestForgetting, ScrubForgotten
 from keepsaid.domain.message import Inbound, Lane, ProviderMarks
+from keepsaid.domain.process import Note
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.session import MarkUnprocessed
 from keepsaid.testing.builders import ROOM, lane_of, said
@@ -126,6 +127,17 @@ class ForkContract:
         for lane in (lane_of(), fork_lane("f")):
             assert "one" not in [text for _, text in await shown(store, lane)]
         assert "two" in [text for _, text in await shown(store, fork_lane("f"))]
+
+    async def test_what_a_tool_of_the_client_returned_is_forgotten_with_its_message(self, store: ContractStore) -> None:
+        road = StoreDriver(store)
+        one, two = await chat(road, "one", "two")
+        names = [f"client-call:{one}", f"client-result:{one}:call_1", f"client-result:{two}:call_1"]
+        for name in names:
+            await store.apply(Note(name, "the code is 4711", 99_000, 1))
+        wanted = ForgetTargets(messages=(one,))
+        assert await store.apply(RequestForgetting(900, "id", "owner", wanted, 50))
+        await store.apply(ScrubForgotten(900, 60))
+        assert [await store.note(name, 70) for name in names] == ["", "", "the code is 4711"]
 
     async def test_no_lane_begins_with_what_another_conversation_said(self, store: ContractStore) -> None:
         road = StoreDriver(store)

@@ -270,6 +270,7 @@ def _message(db: SqlSession, message_id: int, piece: _Piece) -> bool:
     piece.counts["messages"] += run(db, SQL["empty_message"], (message_id, piece.at))
     db.post(SQL["forget_marks"], (message_id,))
     db.post(SQL["forget_placing"], (message_id,))
+    db.post(SQL["forget_client_calls"], (message_id,))
     kept.forget(db, message_id)
     name = f"message:{message_id}"
     piece.empty(db, every(db, SQL["positions_of"], (name,)))

@@ -74,6 +74,10 @@ WHERE id = ?1
 -- name: forget_marks
 DELETE FROM redaction WHERE message_id = ?
 
+-- name: forget_client_calls
+DELETE FROM note WHERE name = 'client-call:' || ?1
+  OR (name >= 'client-result:' || ?1 || ':' AND name < 'client-result:' || ?1 || ';')
+
 -- name: forget_placing
 DELETE FROM placed WHERE message_id = ?
 
