@@ -32,6 +32,7 @@ SETTINGS: dict[str, Any] = {
     "matrix": {"token": PASSWORD},
     "email": {"password": PASSWORD, "smtp_password": PASSWORD},
     "slack": {"bot_token": f"xoxb-{PASSWORD}", "app_token": f"xapp-{PASSWORD}", "signing_secret": PASSWORD},
+    "openai": {"proxies": {"gpt": {"base_url": ADDRESS, "model": "some", "key": PASSWORD}}},
     "tools": {"mcp": {"files": {"url": f"https://me:{PASSWORD}@tools.test/mcp", "headers": {"x-key": PASSWORD}}}},
 }
 

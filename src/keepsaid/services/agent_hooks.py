@@ -104,7 +104,7 @@ class AgentHooks:
         text = ""
         try:
             async with asyncio.timeout(_WITHIN_S):
-                built = await self._assistant.standing(who, conversation)
+                built = await self._assistant.contexts.standing(who, conversation)
             text = _cut_lines("\n\n".join(filter(None, (built.bulletin, built.summary))), START_CHARS_MAX)
         except (KeepsaidError, TimeoutError) as error:
             _missing("a session starts without memory", error)
@@ -124,7 +124,7 @@ class AgentHooks:
             async with asyncio.timeout(_WITHIN_S):
                 lately = frozenset(session.shown)
                 asked = Reminding(conversation, cut(text, _QUERY_CHARS_MAX), PROMPT_TOKENS_MAX, lately)
-                injection = await self._assistant.remind(who, asked)
+                injection = await self._assistant.contexts.remind(who, asked)
             found = injection.block
             session.note_shown(one.hit.memory.id for one in injection.candidates if one.chosen)
         except (KeepsaidError, TimeoutError) as error:

@@ -17,13 +17,13 @@ from keepsaid.domain.commits import Received
 from keepsaid.domain.context import TranscriptSpan
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.learning import LEARNABLE, LearnResult
-from keepsaid.domain.memory import Injection, Memory, Recalled
+from keepsaid.domain.memory import Memory, Recalled
 from keepsaid.domain.message import ANSWERED, RECORDED, Content, Inbound, ProviderMarks, Trust
 from keepsaid.domain.principal import Principal, Scope
 from keepsaid.domain.recorded_talk import RECORDED_MAX, recorded_key
 from keepsaid.errors import InputError, NotAllowed, StoreError
 from keepsaid.ports.store import MemoryStore, Store
-from keepsaid.services.context import BuiltContext, ContextService, Reminding
+from keepsaid.services.context import BuiltContext, ContextService
 from keepsaid.services.forgetting import ForgetPreview, ForgetReceipt, ForgetRequest, ForgettingService
 from keepsaid.services.memories import AddedMemory, MemoryAuthor, MemoryService, SearchRequest, SearchService
 from keepsaid.text.normal import digest
@@ -127,16 +127,6 @@ class Assistant:
         """What a model should be shown before it answers a text in a conversation. Stores nothing."""
         check_scope(who, Scope.READ)
         return await self.contexts.build(who, conversation, text, tokens)
-
-    async def remind(self, who: Principal, asked: Reminding) -> Injection:
-        """Return the memories that bear on a text in a conversation. Stores nothing."""
-        check_scope(who, Scope.READ)
-        return await self.contexts.remind(who, asked)
-
-    async def standing(self, who: Principal, conversation: str) -> BuiltContext:
-        """The bulletin of what the caller may read, and the summary of a conversation. Stores nothing."""
-        check_scope(who, Scope.READ)
-        return await self.contexts.standing(who, conversation)
 
     async def save(
         self, who: Principal, text: str, kind: str = "fact", *, key: str = "", conversation: str = ""
