@@ -33,7 +33,7 @@ async def _measured(folder: Path, calls: int) -> dict[str, float]:
 
     def answer(_request: ChatRequest) -> Reaction:
         sent_at.append(time.perf_counter())
-        return Say("The foresail is torn, and has to be mended before we leave.", chunk=8)
+        return Say("The foresail is torn, and has to be mended before we leave.", chunk=8, rest_after_s=0.05)
 
     async with ModelServer(answer) as model:
         models = {"chat": "openai/scripted", "base_url": model.url, "api_key": "none"}

@@ -140,10 +140,19 @@ async def answer_of(instance: Instance, story: views.Story) -> Answered:
     return Answered(text, story) if turn is None else Answered(text, story, turn.usage, len(chosen_in(turn.trace)))
 
 
-async def call_for_client(site: ChatSite, chat: StoredCall, progress: AnswerProgress) -> CallOfClient | None:
-    """The call that the turn waits for its client to make, where the progress may have led to one."""
-    may_wait = progress.kind in ("tool", "silence", "story") and progress.story.batch is not None
-    return await site.instance.services.chats.pending(chat.message_id) if may_wait else None
+class CallWatch:
+    """Looks for a call that a turn waits for its client to make: at once, and whenever progress may have led to one."""
+
+    def __init__(self, site: ChatSite, chat: StoredCall) -> None:
+        self._chats, self._message_id = site.instance.services.chats, chat.message_id
+        self._looked = False
+
+    async def after(self, progress: AnswerProgress) -> CallOfClient | None:
+        """The call that waits now, if there is one."""
+        if self._looked and progress.kind not in ("tool", "silence"):
+            return None
+        self._looked = True
+        return await self._chats.pending(self._message_id)
 
 
 async def whole_answer(site: ChatSite, chat: StoredCall) -> Answered | CallOfClient:
@@ -151,11 +160,12 @@ async def whole_answer(site: ChatSite, chat: StoredCall) -> Answered | CallOfCli
 
     Raises ClientDisconnect if the client leaves before: then the answer waits for the next call.
     """
+    watch = CallWatch(site, chat)
     async with aclosing(follow(site, chat)) as progress:
         async for one in progress:
             if one.story.state in SETTLED:
                 return await answer_of(site.instance, one.story)
-            if (call := await call_for_client(site, chat, one)) is not None:
+            if (call := await watch.after(one)) is not None:
                 return call
             if one.kind == "silence" and await site.request.is_disconnected():
                 raise ClientDisconnect

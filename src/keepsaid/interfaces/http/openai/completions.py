@@ -120,7 +120,7 @@ async def pieces(
 
     Raises Stopping and NotAnswered.
     """
-    sent, silent = chats.AnswerPieces(), 0
+    sent, silent, watch = chats.AnswerPieces(), 0, chats.CallWatch(site, chat)
     async with aclosing(chats.follow(site, chat)) as progress:
         async for one in progress:
             silent = silent + 1 if one.kind == "silence" else 0
@@ -131,7 +131,7 @@ async def pieces(
                 if rest := sent.rest(answer.text):
                     yield rest
                 yield answer
-            elif (call := await chats.call_for_client(site, chat, one)) is not None:
+            elif (call := await watch.after(one)) is not None:
                 yield call
                 return
             elif one.kind == "piece" and one.text:
