@@ -151,6 +151,18 @@ def test_a_line_without_history_is_new_once_its_answer_was_fetched_long_ago() ->
     assert later.conversation != placement(call, (), None, NOW).conversation
 
 
+def test_a_script_that_asks_the_same_for_ever_is_answered_each_time() -> None:
+    call, keys, last = ClientCall((HistoryLine(Side.USER, "status?"),)), set[str](), list[ChainedMessage]()
+    for n in range(1_000):
+        made = placement(call, last, None, NOW + n * 3_600_000)
+        assert made.stored is None
+        keys.add(made.key)
+        lane = Lane("library", "ann", made.conversation, lane_key(made.conversation))
+        stored = ChainedMessage(n + 1, lane, 1, 1, made.place, made.key, NOW + n * 3_600_000 - 120_000)
+        last = [replace(stored, is_fetched=True)]  # a store finds the newest message of a place
+    assert len(keys) == 1_000
+
+
 def test_a_key_says_which_call_it_is() -> None:
     call = ClientCall((HistoryLine(Side.USER, "yes"),), "room", "key-1")
     lane = Lane("library", "ann", "room", "root:room")

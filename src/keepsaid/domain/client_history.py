@@ -113,15 +113,14 @@ def placement(
 ) -> Placement:
     """Decide where a call belongs.
 
-    `known` are the stored messages whose places are in its chain, `newest` is the last message of its conversation.
+    `known` has the newest message of each place in its chain, `newest` is the last message of its conversation.
     """
     chain = call.chain
     places = {one.place: one for one in sorted(known, key=lambda one: one.id)}
     last = places.get(chain[-1])
     if last is not None and _is_same(call, last, now_ms):
         return Placement(last)
-    count = sum(one.place == chain[-1] for one in known)
-    named = digest(call.conversation, chain[-1], str(count)).hex()
+    named = digest(call.conversation, chain[-1], str(last.id) if last is not None else None).hex()
     conversation, key = call.conversation or f"chat-{named[:24]}", call.stored_key or f"chain:{named}"
     made = Placement(None, conversation, "", chain[-1], key)
     found = [n for n, place in enumerate(chain[:-1], 1) if place in places]

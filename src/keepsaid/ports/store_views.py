@@ -40,7 +40,7 @@ class HistoryView(Protocol):
     """
 
     async def chained(self, place: tuple[str, str, str], places: Sequence[str]) -> Sequence[ChainedMessage]:
-        """The messages with these hashes of their places in histories, newest first."""
+        """Of each of these hashes of places in histories the newest message, newest first."""
 
     async def newest(self, place: tuple[str, str, str]) -> ChainedMessage | None:
         """The last message of a conversation, without recorded talk; None before the first."""

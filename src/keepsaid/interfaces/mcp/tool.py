@@ -11,6 +11,9 @@ from keepsaid.interfaces.shapes import Shape
 Ask = Callable[[str, Mapping[str, object]], Awaitable[Shape]]
 """Makes a call of an agent by its name, in the name of one principal."""
 
+Act = Callable[[Ask, Mapping[str, Any]], Awaitable[Shape]]
+"""What a tool does with its arguments."""
+
 ANSWER_BYTES_MAX = 32_000
 
 
@@ -24,7 +27,7 @@ class McpTool(NamedTuple):
     says: str
     takes: Mapping[str, Any]
     gives: Mapping[str, Any]
-    run: Callable[[Ask, Mapping[str, Any]], Awaitable[Shape]]
+    run: Act
     hint: Literal["read", "idempotent", "act", "destructive"]
 
 

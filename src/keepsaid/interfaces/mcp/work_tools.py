@@ -7,7 +7,7 @@ from typing import Any
 
 from keepsaid.domain.task import ENDED, OPEN
 from keepsaid.interfaces.fields import bounded_field
-from keepsaid.interfaces.mcp.tool import TEXT, Ask, McpTool, arguments, bounded, returns
+from keepsaid.interfaces.mcp.tool import TEXT, Act, Ask, McpTool, arguments, bounded, returns
 from keepsaid.interfaces.schema import between
 from keepsaid.interfaces.shapes import Shape
 from keepsaid.interfaces.task_shapes import SCHEDULE_FIELDS
@@ -20,8 +20,13 @@ _LEASE_TIME = between(1, LEASE_S_MAX, LEASE_S)
 _ROWS = between(1, 100, 20)
 
 
-async def _put(ask: Ask, given: Mapping[str, Any]) -> Shape:
-    return await ask("put", given)
+def _call(name: str) -> Act:
+    """The call of this name, with what the tool is given."""
+
+    async def act(ask: Ask, given: Mapping[str, Any]) -> Shape:
+        return await ask(name, given)
+
+    return act
 
 
 async def _pull(ask: Ask, given: Mapping[str, Any]) -> Shape:
@@ -39,36 +44,12 @@ def _lease_s(given: Mapping[str, Any]) -> int:
     return bounded_field(given, "lease_s", (1, LEASE_S_MAX), LEASE_S)
 
 
-async def _done(ask: Ask, given: Mapping[str, Any]) -> Shape:
-    return await ask("done", given)
-
-
-async def _fail(ask: Ask, given: Mapping[str, Any]) -> Shape:
-    return await ask("fail", given)
-
-
 async def _tasks(ask: Ask, given: Mapping[str, Any]) -> Shape:
     return bounded("tasks", (await ask("tasks", given))["tasks"])
 
 
-async def _run_task(ask: Ask, given: Mapping[str, Any]) -> Shape:
-    return await ask("run_task", given)
-
-
-async def _approve_task(ask: Ask, given: Mapping[str, Any]) -> Shape:
-    return await ask("approve_task", given)
-
-
 async def _schedules(ask: Ask, given: Mapping[str, Any]) -> Shape:
     return bounded("schedules", (await ask("schedules", given))["schedules"])
-
-
-async def _add_schedule(ask: Ask, given: Mapping[str, Any]) -> Shape:
-    return await ask("add_schedule", given)
-
-
-async def _status(ask: Ask, given: Mapping[str, Any]) -> Shape:
-    return await ask("status", given)
 
 
 _SAID = {
@@ -86,7 +67,7 @@ INBOX = (
         "again under a key is stored once.",
         arguments(["text", "conversation"], **_SAID),
         returns(id="string", intake="string"),
-        _put,
+        _call("put"),
         "idempotent",
     ),
     McpTool(
@@ -111,7 +92,7 @@ INBOX = (
         "Settle a leased batch, with the reply to its conversation; without one nothing is sent.",
         arguments(["lease"], lease=_LEASE, reply=TEXT, worker=TEXT),
         returns(state="string", duplicate="boolean"),
-        _done,
+        _call("done"),
         "idempotent",
     ),
     McpTool(
@@ -119,7 +100,7 @@ INBOX = (
         "Give a leased batch back because it could not be answered. It comes again, and is dead after the third time.",
         arguments(["lease"], lease=_LEASE, reason=TEXT),
         returns(state="string"),
-        _fail,
+        _call("fail"),
         "idempotent",
     ),
 )
@@ -139,7 +120,7 @@ OWNER = (
         "Make a pending task due now.",
         arguments(["id"], id={**TEXT, "description": "tsk_..."}),
         returns(done="boolean"),
-        _run_task,
+        _call("run_task"),
         "idempotent",
     ),
     McpTool(
@@ -147,7 +128,7 @@ OWNER = (
         "Continue a task that waits for review, once the user agrees. `result` is that of its unfinished call.",
         arguments(["id"], id={**TEXT, "description": "tsk_..."}, result=TEXT),
         returns(done="boolean"),
-        _approve_task,
+        _call("approve_task"),
         "act",
     ),
     McpTool(
@@ -163,7 +144,7 @@ OWNER = (
         "Add a schedule: one of cron, every_s and at; one of say, ask, run and task; `to` where it is posted.",
         arguments(**SCHEDULE_FIELDS["properties"]),
         returns(id="string", state="string", next_at="string"),
-        _add_schedule,
+        _call("add_schedule"),
         "act",
     ),
     McpTool(
@@ -171,7 +152,7 @@ OWNER = (
         "What waits, what was answered, what is remembered, and what needs attention.",
         arguments(),
         returns(sentence="string", attention="array"),
-        _status,
+        _call("status"),
         "read",
     ),
 )

@@ -146,6 +146,19 @@ class ForkContract:
         await road.receive(placed("b", "b", fork="g", after=12_345))
         assert (await shown(store, fork_lane("f")), await shown(store, fork_lane("g"))) == ([], [])
 
+    async def test_of_a_place_that_many_chats_share_the_newest_message_is_found(self, store: ContractStore) -> None:
+        """Chats without a name that begin alike hide nothing of one that went on before them."""
+        road = StoreDriver(store)
+        first = replace(placed("hi", "hi"), marks=ProviderMarks("chain:first", "hi"))
+        await road.receive(first)
+        went_on = (await road.receive(placed("and now?", "hi and now"))).id
+        rooms = [f"room {n}" for n in range(450)]
+        later = [replace(placed("hi", "hi", room=room), marks=ProviderMarks(f"chain:{room}", "hi")) for room in rooms]
+        ids = [(await road.receive(one)).id for one in later]
+        here = _here(first)
+        found = await store.histories.chained((*here[:2], ""), ["hi", "hi and now"])
+        assert [one.id for one in found] == [ids[-1], went_on]
+
     async def test_messages_are_found_by_their_places_in_their_account(self, store: ContractStore) -> None:
         road = StoreDriver(store)
         one, two = await chat(road, "one", "two")

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from keepsaid.adapters.sql.operations import sessions
 from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, as_json, column, every, load, one, only, reads, scalar
-from keepsaid.domain.client_history import CHAIN_MAX, ChainedMessage
+from keepsaid.domain.client_history import ChainedMessage
 from keepsaid.domain.compaction import CutReason
 from keepsaid.domain.context import TAIL_MAX
 from keepsaid.domain.message import Lane
 
 SQL = load("forks")
-_FOUND_MAX = 2 * CHAIN_MAX
 
 
 def begin(db: SqlSession, lane: Lane, lane_id: int, after: int, at: int) -> None:
@@ -23,8 +22,8 @@ def begin(db: SqlSession, lane: Lane, lane_id: int, after: int, at: int) -> None
     """
     if (home := one(db, SQL["home"], (after, *lane[:3]))) is None:
         return
-    parent_id, told = home
-    until = _answered_until(db, parent_id, after) or told
+    parent_id, length = home
+    until = _answered_until(db, parent_id, after) or length
     covered, version = _covered(db, parent_id, until)
     span = (parent_id, max(covered, until - TAIL_MAX), until)
     positions = column(db, SQL["between"], span)
@@ -63,7 +62,7 @@ def _covered(db: SqlSession, lane_id: int, until: int) -> tuple[int, int | None]
 def _chained(db: SqlSession, place: tuple[str, str, str], places: Sequence[str]) -> Sequence[ChainedMessage]:
     if not places:
         return ()
-    return [_message(row) for row in every(db, SQL["chained"], (as_json(places), *place, _FOUND_MAX))]
+    return [_message(row) for row in every(db, SQL["chained"], (as_json(places), *place))]
 
 
 def _newest(db: SqlSession, place: tuple[str, str, str]) -> ChainedMessage | None:

@@ -1,9 +1,13 @@
 -- name: chained
 /*part chained*/
-FROM json_each/*texts*/(?1) AS wanted CROSS JOIN message ON message.provider_id = wanted.value
+FROM json_each/*texts*/(?1) AS wanted JOIN message ON message.id = (
+  SELECT one.id FROM message AS one JOIN lane AS place ON place.id = one.lane_id
+  WHERE one.provider_id = wanted.value AND place.channel = ?2 AND place.account = ?3
+    AND (place.conversation = ?4 OR ?4 = '')
+  ORDER BY one.id DESC LIMIT 1
+)
 JOIN lane ON lane.id = message.lane_id
-WHERE lane.channel = ?2 AND lane.account = ?3 AND (lane.conversation = ?4 OR ?4 = '')
-ORDER BY message.id DESC LIMIT ?5
+ORDER BY message.id DESC
 
 -- name: newest
 /*part chained*/
