@@ -48,15 +48,15 @@ async def _measured(folder: Path, calls: int) -> dict[str, float]:
             ):
                 through = await _first_tokens(agent, "keepsaid", calls, sent_at)
                 direct = await _first_tokens(bare, "scripted", calls, sent_at)
-    told = {"calls": float(calls)}
+    figures = {"calls": float(calls)}
     for name, (after, whole) in (("agent", through), ("bare", direct)):
-        told |= {
+        figures |= {
             f"{name}_first_token_ms_p50": percentile(after, 50),
             f"{name}_first_token_ms_p95": percentile(after, 95),
         }
-        told |= {f"{name}_whole_ms_p50": percentile(whole, 50), f"{name}_whole_ms_p95": percentile(whole, 95)}
-    told["added_first_token_ms_p95"] = told["agent_first_token_ms_p95"] - told["bare_first_token_ms_p95"]
-    return told
+        figures |= {f"{name}_whole_ms_p50": percentile(whole, 50), f"{name}_whole_ms_p95": percentile(whole, 95)}
+    figures["added_first_token_ms_p95"] = figures["agent_first_token_ms_p95"] - figures["bare_first_token_ms_p95"]
+    return figures
 
 
 async def _first_tokens(

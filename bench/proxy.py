@@ -49,12 +49,12 @@ async def _measured(folder: Path, memories: int, calls: int) -> dict[str, float]
             await _fill(instance, memories)
             async with listening(instance) as address, httpx2.AsyncClient(trust_env=False, timeout=60) as http:
                 direct, through = f"{model.url}/chat/completions", f"{address.url}/v1/chat/completions"
-                told = {"memories": float(memories), "calls": float(calls)}
+                figures = {"memories": float(memories), "calls": float(calls)}
                 pairs = Pairs(instance, http, (direct, through), calls)
                 await pairs.measure("both", stream=False)  # memory works over what was just stored meanwhile
                 for name, stream in (("off", False), ("both", False), ("both", True)):
-                    told |= await pairs.measure(name, stream=stream)
-                return told
+                    figures |= await pairs.measure(name, stream=stream)
+                return figures
 
 
 @frozen

@@ -86,7 +86,7 @@ def test_reading_goes_on_where_it_ended(tmp_path: Path) -> None:
     again = read_transcript(transcript.path, "s", part.mark)
     assert [line.text for line in again.lines] == ["two", "second"]
     whole = read_transcript(transcript.path, "s", TranscriptMark())
-    assert whole.lines == (*part.lines, *again.lines), "a process that starts anew finds the same keys"
+    assert whole.lines == (*part.lines, *again.lines), "a new process finds the same keys"
     transcript.path.write_text("", "utf-8")
     transcript.turn("three", "third", "p3")
     assert [line.text for line in read_transcript(transcript.path, "s", again.mark).lines] == ["three", "third"]

@@ -45,7 +45,7 @@ def in_conversation(name: str) -> dict[str, str]:
 
 
 async def until_recorded(one: ProxySite, conversation: str, count: int) -> list[tuple[str, str]]:
-    """What is recorded of a conversation, once it is so many messages."""
+    """What is recorded of a conversation, once it has that number of messages."""
     async with asyncio.timeout(HANG_S):
         while len(found := await one.recorded(conversation)) < count:
             pass

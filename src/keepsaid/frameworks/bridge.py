@@ -153,13 +153,13 @@ class MemoryBridge:
         return _HEAD + block if block else ""
 
     async def _record(self, conversation: str, key: str, said: Sequence[tuple[str, str]]) -> None:
-        told = [
+        messages = [
             {"role": role, "text": text, "key": f"{key}:{n}"} for n, (role, text) in enumerate(said) if text.strip()
         ]
-        if not told:
+        if not messages:
             return
         try:
-            await self.memory.record(conversation, *told)
+            await self.memory.record(conversation, *messages)
         except KeyConflict:
             _log.info("this run was recorded before, with another answer: the first one stays")
 

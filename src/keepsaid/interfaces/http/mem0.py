@@ -111,13 +111,13 @@ async def get(instance: Instance, call: OwnerCall) -> Shape:
 async def history(instance: Instance, call: OwnerCall) -> Response:
     """What a memory said before, oldest first."""
     _, _, story = await _story(instance, call)
-    told, before, name = list[Shape](), None, call.request.path_params["id"]
+    changes, before, name = list[Shape](), None, call.request.path_params["id"]
     for one in story.history:
         event = "ADD" if before is None else "UPDATE"
         shape = {"id": ids.show("memory", one.id), "memory_id": name, "old_memory": before, "new_memory": one.text}
-        told.append({**shape, "event": event, "created_at": ids.when(one.recorded_at), "is_deleted": 0})
+        changes.append({**shape, "event": event, "created_at": ids.when(one.recorded_at), "is_deleted": 0})
         before = one.text
-    return JSONResponse(told)
+    return JSONResponse(changes)
 
 
 async def update(instance: Instance, call: OwnerCall) -> Shape:

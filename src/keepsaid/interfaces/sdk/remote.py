@@ -72,13 +72,13 @@ class RemoteInstance:
 
     async def status(self) -> dict[str, Any]:
         """What waits, what was answered and what is remembered."""
-        told = await self._call("GET", "/v1/status")
-        return {name: value for name, value in told.items() if name != "sentence"}
+        status = await self._call("GET", "/v1/status")
+        return {name: value for name, value in status.items() if name != "sentence"}
 
     async def why(self, turn: str) -> dict[str, Any]:
         """Why a turn answered as it did. Raises InputError when there is no such turn."""
-        told: dict[str, Any] = (await self._call("GET", f"/v1/turns/{quote(turn, safe='')}"))["turn"]
-        return told
+        story: dict[str, Any] = (await self._call("GET", f"/v1/turns/{quote(turn, safe='')}"))["turn"]
+        return story
 
     async def _call(
         self, method: str, path: str, fields: object = None, head: Mapping[str, str] | None = None
@@ -95,8 +95,8 @@ class RemoteInstance:
             raise NotRunning(f"nothing answers at {self._url} ({type(error).__name__})") from error
         if answer.status_code >= 400:
             raise problem_in(answer.content, answer.status_code)
-        told: dict[str, Any] = answer.json()
-        return told
+        found: dict[str, Any] = answer.json()
+        return found
 
     async def _settled(self, message: str, hear: Callable[[str], object] | None) -> dict[str, Any]:
         """The story of a message once it is settled; a stream that breaks off is opened again by who asks next."""

@@ -49,12 +49,12 @@ class _Plan:
 
     def headers(self) -> dict[str, str]:
         """What the answer says of memory."""
-        told = {"X-Keepsaid-Memories": str(self.context.memories)}
+        named = {"X-Keepsaid-Memories": str(self.context.memories)}
         if self.conversation:
-            told["X-Keepsaid-Lane"] = quote(self.conversation, safe=" !#$&'()*+,/:;=?@[]~")
+            named["X-Keepsaid-Lane"] = quote(self.conversation, safe=" !#$&'()*+,/:;=?@[]~")
         if self.context.degraded:
-            told["X-Keepsaid-Degraded"] = quote(self.context.degraded, safe=" !#$&'()*+,/:;=?@[]~")
-        return told
+            named["X-Keepsaid-Degraded"] = quote(self.context.degraded, safe=" !#$&'()*+,/:;=?@[]~")
+        return named
 
 
 class MemoryProxy:
@@ -187,8 +187,8 @@ class RelayedStream(Response):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 self._tee.add(chunk)
         except KeepsaidError as error:
-            told = json.dumps(error_body(error)).encode()
-            event = b"\n\ndata: %b\n\n" % told
+            shown = json.dumps(error_body(error)).encode()
+            event = b"\n\ndata: %b\n\n" % shown
             self._tee.add(event)
             await send({"type": "http.response.body", "body": event, "more_body": True})
 
