@@ -1,6 +1,7 @@
-"""Processes: the turns of four at one PostgreSQL beside those of one, while each call of the model takes 200 ms.
+"""Processes: the turns of four at one PostgreSQL beside those of one, by how long each call of the model takes.
 
-A process may have eight turns at once, so that one comes to forty a second at most.
+A process may have eight turns at once: with calls of 200 ms one comes to 40 turns a second at most, and four need more
+of the processor than two cores have; with calls of a second one comes to 8 and four to 32.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from keepsaid.testing.model_script import Say, Script
 from keepsaid.testing.model_server import ModelServer
 
 MANY = 4
-_AT_ONCE, _CALL_S = 8, 0.2
+_AT_ONCE = 8
 _ROUNDS = 3
-_TURNS, _WARM_UP = 240, 8
+_TURNS, _WARM_UP = {0.2: 240, 1.0: 80}, 8
+"""Turns of each process, by the seconds of a call."""
+
 _PRODUCERS = 32
 _LOOK_S = 0.25
 _KEYS = ("forgotten.key", "forgotten.hashes")
@@ -48,21 +51,27 @@ class Serving:
 
 
 def measure(folder: Path, scale: float) -> dict[str, object]:
-    """One process and four in turn, three times; medians, and the median of the ratios."""
+    """One process and four in turn, three times, for each duration of a call; medians, and the median of the ratios."""
     for place in (folder.parent, folder):
         place.chmod(0o711)  # a PostgreSQL that runs as another user has to find its files below
     try:
-        return asyncio.run(_measured(folder, scale))
+        found = {f"calls_of_{call_s:g}_s": _at(folder, call_s, scale) for call_s in _TURNS}
     except Absent as reason:
         return {"skipped": str(reason)}
+    return {"processes": MANY, **found}
 
 
-async def _measured(folder: Path, scale: float) -> dict[str, object]:
-    turns = max(40, int(_TURNS * scale))
+def _at(folder: Path, call_s: float, scale: float) -> dict[str, float]:
+    within = folder / f"{call_s:g}"
+    within.mkdir(mode=0o711)
+    return asyncio.run(_measured(within, call_s, max(40, int(_TURNS[call_s] * scale))))
+
+
+async def _measured(folder: Path, call_s: float, turns: int) -> dict[str, float]:
     alone, together = list[float](), list[float]()
     server = folder / "server"
     server.mkdir()
-    async with postgres(server) as address, ModelServer(Script(default=Say("noted", delay_s=_CALL_S))) as model:
+    async with postgres(server) as address, ModelServer(Script(default=Say("noted", delay_s=call_s))) as model:
         homes = [folder / f"home{n}" for n in range(MANY)]
         for home in homes:
             _configure(home, address, model.url)
@@ -71,7 +80,6 @@ async def _measured(folder: Path, scale: float) -> dict[str, object]:
                 async with _serving(homes[:count]) as running:
                     rates.append(turns * count / await _answered(running, turns * count))
     return {
-        "processes": MANY,
         "turns_a_second": median(together),
         "turns_a_second_alone": median(alone),
         "times": median(many / one for many, one in zip(together, alone, strict=True)),

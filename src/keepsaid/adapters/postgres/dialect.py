@@ -96,22 +96,38 @@ def translated(sql: str) -> Translation:
         sql = theirs.sub(ours, sql)
     if _OR_IGNORE.search(sql):
         sql = _OR_IGNORE.sub(r"\1\2", sql) + " ON CONFLICT DO NOTHING"
-    marks: list[int | str] = []
-    return Translation(_written(_tokens(sql), marks), tuple(marks))
+    marks = _Marks()
+    return Translation(_written(_tokens(sql), marks), tuple(marks.numbers))
 
 
 def _tokens(sql: str) -> list[str]:
     return [token for token in _TOKEN.findall(sql) if not token.startswith("--")]
 
 
-def _written(tokens: Sequence[str], marks: list[int | str]) -> str:
+class _Marks:
+    """The marks of a statement: `numbers` has the `n` of the `$n` that each becomes."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[int | str, int] = {}
+        self._highest = -1
+
+    def number(self, mark: str) -> str:
+        """Number a mark: `?` is the place after the highest before it, `?3` the third, `:name` what has that name."""
+        place: int | str = mark[1:]
+        if mark[0] == "?":
+            place = int(mark[1:] or self._highest + 2) - 1
+            self._highest = max(self._highest, place)
+        return f"${self.numbers.setdefault(place, len(self.numbers) + 1)}"
+
+
+def _written(tokens: Sequence[str], marks: _Marks) -> str:
     """Write tokens, with the calls among them translated and the marks numbered."""
     out: list[str] = []
     at = 0
     while at < len(tokens):
         token = tokens[at]
         if _MARK.fullmatch(token) and tokens[at - 1 : at] != [":"]:
-            out.append(_numbered(token, marks))
+            out.append(marks.number(token))
         elif (call := _CALLS.get(token.lower())) is not None and tokens[at + 1 : at + 2] == ["("]:
             end = _end(tokens, at + 1)
             arguments = [_written(part, marks).strip() for part in _arguments(tokens[at + 2 : end])]
@@ -121,17 +137,6 @@ def _written(tokens: Sequence[str], marks: list[int | str]) -> str:
             out.append(token)
         at += 1
     return "".join(out)
-
-
-def _numbered(mark: str, marks: list[int | str]) -> str:
-    """Number a mark: `?` is the next place, `?3` the third, `:name` what has that name."""
-    if mark == "?":
-        place: int | str = 1 + max((one for one in marks if isinstance(one, int)), default=-1)
-    else:
-        place = int(mark[1:]) - 1 if mark[0] == "?" else mark[1:]
-    if place not in marks:
-        marks.append(place)
-    return f"${marks.index(place) + 1}"
 
 
 def _end(tokens: Sequence[str], opened: int) -> int:
