@@ -49,6 +49,13 @@ def test_a_long_name_is_cut() -> None:
     assert len(line(memory(1, "x", speaker="n" * 500), 100)) < 100
 
 
+def test_who_stated_a_fact_is_named_once() -> None:
+    stated = line(memory(1, "ann: I sail on Sundays", kind=Kind.FACT, speaker="ann"), 100)
+    assert stated.count("ann") == 1
+    assert stated.endswith(": I sail on Sundays")
+    assert line(memory(1, "anna: I sail", kind=Kind.FACT, speaker="ann"), 100).endswith(": anna: I sail")
+
+
 def test_words_know_their_places() -> None:
     text = "Zoë's 2 CAFÉS"
     assert spelled(text) == ["Zoë", "s", "2", "CAFÉS"]

@@ -62,7 +62,9 @@ def line(memory: Memory, chars_max: int, at: int = 0) -> str:
     ends = "" if memory.valid_to is None else date(memory.valid_to)
     head = _head(new.kind, new.speaker[:_SPEAKER_READ], date(new.said_at), ends)
     start = 0 if at < chars_max - _CONTEXT else at - _CONTEXT
-    return f"{head} {folded(cut(f'…{memory.text[start:]}' if start else memory.text, chars_max))}"
+    # A fact begins with the name of who stated it, which the head has already.
+    text = f"…{memory.text[start:]}" if start else memory.text.removeprefix(f"{new.speaker}: ")
+    return f"{head} {folded(cut(text, chars_max))}"
 
 
 @lru_cache(1_024)
