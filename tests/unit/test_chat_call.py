@@ -78,7 +78,13 @@ def test_pictures_tell_the_same_words_apart() -> None:
 def test_every_shape_is_found_and_talk_about_titles_is_not() -> None:
     for shape in SHAPES:
         role = "user" if shape.role == "user" else "system"
-        messages = [(role, shape.begins.upper().replace(" ", "\n ") + " and more"), ("user", "hello")]
+        messages = [(role, shape.begins.upper().replace(" ", "\n ") + f" and more {shape.holds}"), ("user", "hello")]
         assert task_of(messages if role == "system" else messages[:1]) == shape.task
     for talk in ("Can you generate a concise, 3-5 word title for my essay?", "### Task: respond to the user query", ""):
         assert task_of([("user", talk)]) == ""
+
+
+def test_a_task_with_the_history_of_a_chat_is_none_of_the_talk_however_it_is_worded() -> None:
+    asked = "### Task:\nName the mood of the chat.\n### Chat History:\n<chat_history>\nUSER: hi\n</chat_history>"
+    assert task_of([("user", asked)]) == "other"
+    assert task_of([("user", f"What does this prompt do? {asked}")]) == ""
