@@ -13,7 +13,9 @@ from openai import AsyncStream, OpenAI
 from openai.types.chat import ChatCompletionChunk
 from tests.unit.openai_cast import PROVIDER_KEY, ProxySite, proxy_site, token
 
+from keepsaid.adapters.models.upstream import UpstreamEndpoint
 from keepsaid.testing.model_script import Call, Say, Script
+from keepsaid.testing.model_server import ModelServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -164,6 +166,19 @@ async def test_keys_stay_on_their_side(one: ProxySite) -> None:
     assert headers["authorization"] == f"Bearer {PROVIDER_KEY}"
     assert token("ann") not in json.dumps(dict(headers))
     assert PROVIDER_KEY not in answer.text + json.dumps(dict(answer.headers))
+
+
+async def test_a_word_in_place_of_a_key_strikes_nothing_out() -> None:
+    """Servers that need no key are given a word, which stands in most headers and bodies."""
+    async with ModelServer(Script(Say("next to nothing"))) as provider:
+        endpoint = UpstreamEndpoint(provider.url, "x")
+        body = json.dumps({"model": "scripted-1", "messages": [user("hello")], "stream": True}).encode()
+        answer = await endpoint.post("/chat/completions", body, {})
+        received = b"".join([chunk async for chunk in answer.chunks()])
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        assert answer.without_key(received) == received
+        await answer.close()
+        await endpoint.close()
 
 
 async def test_two_keys_share_nothing_under_the_same_conversation(one: ProxySite) -> None:

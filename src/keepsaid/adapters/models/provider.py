@@ -282,7 +282,7 @@ def _written(event: object) -> str:
 def _history(request: ModelRequest) -> list[messages.ModelMessage]:
     """The wire form, made for every call and kept nowhere: values of one turn exist only here."""
     prompt = request.prompt
-    parts: list[messages.ModelRequestPart] = [messages.SystemPromptPart(prompt.system)]
+    parts: list[messages.ModelRequestPart] = [messages.SystemPromptPart(prompt.system)] if prompt.system else []
     made: list[messages.ModelMessage] = []
     sent = (record for _, record in prompt.parts)
     for record in (*sent, *request.exchange):

@@ -16,6 +16,9 @@ _SENT_PREFIX = "x-stainless-"
 _RETURNED = frozenset(("content-type", "content-encoding", "x-request-id", "retry-after", "retry-after-ms"))
 _RETURNED_PREFIXES = ("openai-", "x-ratelimit-", "x-should-retry")
 _STRUCK = b"(key)"
+_SECRET_CHARS_MIN = 8
+"""Characters of a key that is a secret. Servers without keys are given a word such as `x`, which stands everywhere."""
+
 _PIECE_BYTES = 262_144
 _SAFE = "The call was not answered; nothing was recorded."
 
@@ -77,11 +80,12 @@ class UpstreamResponse:
 
     def __init__(self, response: Any, shown: str, key: str | None) -> None:
         self._response, self._shown = response, shown
-        self._key = key.encode() if key else b""
+        secret = key if key and len(key) >= _SECRET_CHARS_MIN else ""
+        self._secret = secret.encode()
         self.status: int = response.status_code
         kept = {name.lower(): value for name, value in response.headers.items() if _is_returned(name.lower())}
         self.headers: Mapping[str, str] = {
-            name: value for name, value in kept.items() if not key or key not in value
+            name: value for name, value in kept.items() if not secret or secret not in value
         }  # fmt: skip
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -97,7 +101,7 @@ class UpstreamResponse:
 
     def without_key(self, body: bytes) -> bytes:
         """The body with the provider's key struck out."""
-        return body.replace(self._key, _STRUCK) if self._key else body
+        return body.replace(self._secret, _STRUCK) if self._secret else body
 
     async def close(self) -> None:
         """Drop the rest of the body."""
