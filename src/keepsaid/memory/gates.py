@@ -84,6 +84,7 @@ class Relevance:
         self._worth = {term: rarity.idf(term) for term in rarity.among if term not in _OF_TALK}
         self._said = {root(word) for word in spelled(said)}
         self._initials = {letter for stem in self._worth for letter in (stem[0], stem[0].upper())}
+        self._has_further = any(not term.isascii() for term in self._worth)
         self._told_of = set(mentioned_stems(said))
         self._grammar = function_words(said)
         never = rarity.idf(_NEVER_SAID)
@@ -134,7 +135,9 @@ class Relevance:
                 first = first or (n, fold(word))
             elif not news:
                 news = stem not in self._said and fold(word) not in self._grammar
-        return found | (self._worth.keys() & indexed_terms(text)), first, news
+        if self._has_further:  # no term beside those of words is of ASCII letters alone
+            found |= self._worth.keys() & indexed_terms(text)
+        return found, first, news
 
 
 @lru_cache(1_024)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from keepsaid.text.patterns import lazy
@@ -86,7 +86,12 @@ def language_of(text: str) -> str:
     It reads the beginning of the text. A word that several languages have counts less for each of them; among equals
     English comes first, then the alphabet.
     """
-    text = text[:_READ_CHARS]
+    return _language_of(text[:_READ_CHARS])
+
+
+@lru_cache(32)
+def _language_of(text: str) -> str:
+    """Read the language; kept for some texts, as one recall asks for the language of its question twenty times."""
     if not text.isascii():
         for letters, language in _BY_SCRIPT:
             if letters.search(text):

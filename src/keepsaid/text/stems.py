@@ -29,6 +29,12 @@ _STEP_4 = dict.fromkeys(
     "",
 )  # fmt: skip
 
+_STEPS = tuple(
+    (endings, frozenset(ending[-2:] for ending in endings), above)
+    for endings, above in ((_STEP_2, 0), (_STEP_3, 0), (_STEP_4, 1))
+)
+"""What is replaced in order: endings, the last two letters of any, and the measure that the rest of a word exceeds."""
+
 
 @lru_cache(maxsize=20_000)
 def stem(word: str) -> str:
@@ -38,8 +44,9 @@ def stem(word: str) -> str:
     word = _past(_plural(word))
     if word.endswith("y") and _has_vowel(word[:-1]):
         word = f"{word[:-1]}i"
-    for endings, above in ((_STEP_2, 0), (_STEP_3, 0), (_STEP_4, 1)):
-        word = _replaced(word, endings, above)
+    for endings, lasts, above in _STEPS:
+        if word[-2:] in lasts:
+            word = _replaced(word, endings, above)
     return _tidied(word)
 
 
@@ -72,13 +79,13 @@ def _mended(bare: str) -> str:
 
 def _replaced(word: str, endings: dict[str, str], above: int) -> str:
     """The word with its longest listed ending replaced, if what stands before it has a measure above `above`."""
-    sizes = range(min(_ENDING_MAX, len(word) - 1), 1, -1)
-    if not (ending := next((word[-size:] for size in sizes if word[-size:] in endings), "")):
-        return word
-    bare = word[: -len(ending)]
-    if _measure(bare) <= above or (ending == "ion" and bare[-1] not in "st"):
-        return word
-    return bare + endings[ending]
+    for size in range(min(_ENDING_MAX, len(word) - 1), 1, -1):
+        if (ending := word[-size:]) in endings:
+            bare = word[:-size]
+            if _measure(bare) <= above or (ending == "ion" and bare[-1] not in "st"):
+                return word
+            return bare + endings[ending]
+    return word
 
 
 def _tidied(word: str) -> str:
@@ -89,8 +96,22 @@ def _tidied(word: str) -> str:
     return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
 
 
+class _Shapes(dict[int, str]):
+    """The shape of each letter but y, found when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        """Find the shape of a letter, and keep it."""
+        self[code] = "v" if chr(code) in "aeiou" else "c"
+        return self[code]
+
+
+_SHAPES = _Shapes()
+
+
 def _shape(word: str) -> str:
     """Consonants and vowels: `c` and `v`; a y is a vowel after a consonant."""
+    if "y" not in word:
+        return word.translate(_SHAPES)
     shape = ""
     for letter in word:
         vowel = letter in "aeiou" or (letter == "y" and shape.endswith("c"))

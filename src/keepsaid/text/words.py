@@ -53,6 +53,12 @@ def spelled(text: str) -> list[str]:
     return text.translate(_APART).split() if text.isascii() else _WORD.findall(text)
 
 
+def first_word(text: str) -> str:
+    """The first word of a text as it stands there; empty for none."""
+    found = _WORD.search(text)
+    return found.group() if found else ""
+
+
 def place(text: str, n: int) -> int:
     """Where word `n` of a text starts, counted from 0."""
     return next(islice(_WORD.finditer(text), n, None)).start()

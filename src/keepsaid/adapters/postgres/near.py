@@ -15,12 +15,11 @@ import psycopg
 
 from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.session import PostgresSession
-from keepsaid.adapters.sql.memory.rows import SQL, bound, space_names
-from keepsaid.adapters.sql.query import MemorySession, SqlSession, column, every, load
-from keepsaid.adapters.sql.search.vector_index import EXACT_MAX, VectorIndex, ranked
-from keepsaid.domain.memory import Found, Listener, VectorSpace
+from keepsaid.adapters.sql.query import MemorySession, SqlSession, load
+from keepsaid.adapters.sql.search.vector_index import EXACT_MAX, VectorIndex, VectorReach, ranked
+from keepsaid.domain.memory import Found
 
-NEAR, VECTORS = load("near", PACKAGE), load("memory_vectors")
+NEAR = load("near", PACKAGE)
 NEAR_MIN = 1_000_000
 """A space with fewer vectors is searched by the signs that each process holds, which takes as long."""
 
@@ -122,16 +121,11 @@ class NearVectors(VectorIndex):
         self._schema = schema
         self._small = exact_max
 
-    def search(
-        self, db: SqlSession, listener: Listener, space: VectorSpace, query: bytes, limit: int
-    ) -> tuple[Found, ...]:
+    def _nearest(self, db: SqlSession, reach: VectorReach, query: bytes, limit: int) -> tuple[Found, ...]:
         assert isinstance(db, PostgresSession), "other databases have no such index"
-        found = every(db, VECTORS["space"], space_names(space))
-        if limit >= 1 and found and (near := self._opened(db, found[0][0], space.dimension)) is not None:
-            audiences = None if listener.everything else column(db, SQL["audiences"], bound(listener))
-            if (ranked_now := near.search(query, audiences, limit, self._small)) is not None:
-                return ranked_now
-        return super().search(db, listener, space, query, limit)
+        near = self._opened(db, reach.space, reach.dimension)
+        found = None if near is None else near.search(query, reach.audiences, limit, self._small)
+        return super()._nearest(db, reach, query, limit) if found is None else found
 
     def _opened(self, db: MemorySession, space: int, dimension: int) -> _NearSpace | None:
         """The index of a space; None where there is none."""

@@ -11,7 +11,7 @@ from keepsaid.domain import graph, receipt
 from keepsaid.domain.memory import ASSISTANT, LANE_BOUND, Found, Listener, Memory
 from keepsaid.text.languages import function_words
 from keepsaid.text.time_spans import NO_TIME, Anchor, When
-from keepsaid.text.words import fold, root, spelled
+from keepsaid.text.words import first_word, fold, root, spelled
 from keepsaid.values import frozen
 
 Confidence = Callable[[Sequence[Found]], float]
@@ -146,10 +146,15 @@ def weighed(
         when = _anchored(when.anchor, [memories[one.memory_id] for one in there])
     speakers = {one.new.speaker for one in memories.values()}
     named = {speaker: any(root(fold(word)) in asked for word in spelled(speaker)) for speaker in speakers}
-    valued = [Fused(id_, _value(value, memories[id_], named, when)) for id_, value in there]
-    valued = [Fused(id_, value * (1 - ECHO) if _echoes(memories[id_], asked) else value) for id_, value in valued]
-    if now is not None and not when.spans:
-        valued = [Fused(id_, value * PAST if memories[id_].past(now) else value) for id_, value in valued]
+    valued: list[Fused] = []
+    for id_, fused_value in there:
+        memory = memories[id_]
+        value = _value(fused_value, memory, named, when)
+        if _echoes(memory, asked):
+            value *= 1 - ECHO
+        if now is not None and not when.spans and memory.past(now):
+            value *= PAST
+        valued.append(Fused(id_, value))
     valued.sort(key=lambda one: (one.value, memories[one.memory_id].new.said_at, one.memory_id), reverse=True)
     return valued
 
@@ -202,10 +207,11 @@ def _anchored(anchor: Anchor, ranked: Sequence[Memory]) -> When:
 def _echoes(memory: Memory, asked: set[str]) -> bool:
     """Whether a memory only asks what is asked now."""
     text = memory.text[:_ECHO_CHARS]
-    words = spelled(text) if memory.new.kind in LANE_BOUND else []
-    asks = bool(words) and (text.rstrip().endswith(_ASKS) or fold(words[0]) in _OPENINGS)
-    grammar = function_words(text) if asks else frozenset()
-    return asks and all(root(word) in asked or fold(word) in grammar for word in words)
+    opening = first_word(text) if memory.new.kind in LANE_BOUND else ""
+    if not opening or not (text.rstrip().endswith(_ASKS) or fold(opening) in _OPENINGS):
+        return False
+    grammar = function_words(text)
+    return all(root(word) in asked or fold(word) in grammar for word in spelled(text))
 
 
 def _value(value: float, memory: Memory, named: Mapping[str, bool], when: When) -> float:

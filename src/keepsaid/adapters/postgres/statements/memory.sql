@@ -1,28 +1,31 @@
--- The score is what FTS5's bm25() comes to with its constants, k1 = 1.2 and b = 0.75.
--- Postings are read term by term (the window keeps them so): in a plan for any numbers, the range of pieces would come first.
--- name: postings
+-- The score is what FTS5's bm25() comes to with its constants, k1 = 1.2 and b = 0.75. What is the same for all postings of a
+-- term is found once, and postings are read term by term (OFFSET keeps both so): in a plan for any numbers, the range of
+-- pieces would come first.
+-- name: worths
 SELECT
-  posting.piece_id, CAST(posting.tokens AS REAL) AS tokens,
-  CAST(posting.body + posting.speaker + posting.said + posting.grams AS REAL) AS often,
-  CAST(posting.pieces AS REAL) AS pieces
-FROM json_each/*texts*/(:terms) AS wanted CROSS JOIN LATERAL (
-  SELECT *, count(*) OVER () AS pieces FROM memory_posting
-  WHERE term = left(wanted.value, 250) AND piece_id >= :first AND piece_id < :until
+  found.term, (SELECT CAST(tokens AS REAL) / greatest(pieces, 1) FROM memory_size WHERE one = 1) AS average,
+  greatest(ln((found.of - found.pieces + 0.5) / (found.pieces + 0.5)), 0.000001) AS worth
+FROM (
+  SELECT
+    left(wanted.value, 250) AS term, (SELECT CAST(least(pieces, :until - :first) AS REAL) FROM memory_size WHERE one = 1) AS of,
+    (
+      SELECT CAST(count(*) AS REAL) FROM memory_posting
+      WHERE term = left(wanted.value, 250) AND piece_id >= :first AND piece_id < :until
+    ) AS pieces
+  FROM json_each/*texts*/(:terms) AS wanted OFFSET 0
+) AS found OFFSET 0
+
+-- name: postings
+(/*worths*/) AS wanted CROSS JOIN LATERAL (
+  SELECT piece_id, CAST(tokens AS REAL) AS tokens, CAST(body + speaker + said + grams AS REAL) AS often FROM memory_posting
+  WHERE term = wanted.term AND piece_id >= :first AND piece_id < :until OFFSET 0
 ) AS posting
 
 -- name: score
-sum(
-  greatest(ln((size.pieces - found.pieces + 0.5) / (found.pieces + 0.5)), 0.000001)
-  * found.often * 2.2 / (found.often + 1.2 * (0.25 + 0.75 * found.tokens / size.average))
-)
-
--- name: size
-SELECT CAST(least(pieces, :until - :first) AS REAL) AS pieces, CAST(tokens AS REAL) / greatest(pieces, 1) AS average
-FROM memory_size
+sum(wanted.worth * posting.often * 2.2 / (posting.often + 1.2 * (0.25 + 0.75 * posting.tokens / wanted.average)))
 
 -- name: scored
-SELECT found.piece_id, /*score*/ AS score
-FROM (/*postings*/) AS found CROSS JOIN (/*size*/) AS size GROUP BY found.piece_id
+SELECT posting.piece_id, /*score*/ AS score FROM /*postings*/ GROUP BY posting.piece_id
 
 -- name: matches
 SELECT found.piece_id FROM (/*scored*/) AS found
@@ -37,9 +40,9 @@ ORDER BY found.score DESC, memory.id DESC LIMIT :depth
 -- name: matches_known
 SELECT memory.id
 FROM (
-  SELECT found.piece_id, /*score*/ AS score FROM (/*postings*/) AS found CROSS JOIN (/*size*/) AS size
-  WHERE found.piece_id IN (SELECT known.piece_id FROM memory_posting AS known WHERE known.term = chr(57344) || 'known')
-  GROUP BY found.piece_id
+  SELECT posting.piece_id, /*score*/ AS score FROM /*postings*/
+  WHERE posting.piece_id IN (SELECT known.piece_id FROM memory_posting AS known WHERE known.term = chr(57344) || 'known')
+  GROUP BY posting.piece_id
 ) AS found JOIN memory_piece AS memory ON memory.id = found.piece_id
 WHERE NOT memory.beside AND /*heard*/
 ORDER BY found.score DESC, memory.id DESC LIMIT :share
@@ -93,3 +96,24 @@ CROSS JOIN LATERAL (
   )
 ) AS near
 JOIN memory_piece AS memory ON memory.id = near.id
+
+-- The rows of memories and pieces are looked up one by one (OFFSET keeps it so): a plan that counts the listener's rule for
+-- each row reads all of 10,000 instead.
+-- name: pieces_heard
+SELECT
+  memory.memory_id, memory.said_at, memory.own_terms, memory.mark_terms, memory.terms, memory.speaker, memory.audience,
+  memory.beside, memory.id
+FROM json_each/*numbers*/(:pieces) AS wanted
+CROSS JOIN LATERAL (SELECT * FROM memory_piece WHERE id = wanted.value OFFSET 0) AS memory
+WHERE /*heard*/
+ORDER BY wanted.rowid
+
+-- name: fetch
+SELECT /*columns*/
+FROM json_each/*numbers*/(:ids) AS wanted
+CROSS JOIN LATERAL (SELECT * FROM memory WHERE id = wanted.value OFFSET 0) AS memory
+WHERE memory.state IN ('active', 'superseded') AND /*heard*/
+AND (CAST(:as_of AS INTEGER) IS NULL OR (
+  coalesce(memory.valid_from, memory.said_at) <= :as_of AND (memory.valid_to IS NULL OR memory.valid_to > :as_of)
+))
+ORDER BY wanted.rowid

@@ -9,7 +9,18 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, bound, space_names, statements, storable
-from keepsaid.adapters.sql.query import MemorySession, Row, SqlView, as_json, column, every, load, only, reads
+from keepsaid.adapters.sql.query import (
+    JointStatement,
+    MemorySession,
+    Row,
+    SqlView,
+    as_json,
+    column,
+    every,
+    load,
+    only,
+    reads,
+)
 from keepsaid.domain import graph as domain
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import IMPORTANCE, Found, Listener, VectorSpace
@@ -110,10 +121,12 @@ def walk(
     db: MemorySession, listener: Listener, query: str, seeds: Sequence[domain.Seed], limit: int
 ) -> tuple[Found, ...]:
     """The score of a memory is its best path times its importance; of equal ones the larger id comes first."""
-    if not only(db, MEMORY_GRAPH["related"])[0]:
-        return ()
     bindings = bound(listener)
-    bindings["audiences"] = as_json(row[0] for row in _rows(db, "heard", bindings))
+    related = JointStatement(MEMORY_GRAPH["related"])
+    [(is_related,)], heard = db.ask(related, JointStatement(MEMORY_GRAPH["heard"], bindings))
+    if not is_related:
+        return ()
+    bindings["audiences"] = as_json(row[0] for row in heard)
     best: dict[int, tuple[float, _Trail]] = {}
     first = _starts(db, bindings, query, seeds)
     second: _Level = {}
@@ -128,7 +141,8 @@ def walk(
 
 def _starts(db: MemorySession, bindings: Mapping[str, Any], query: str, seeds: Sequence[domain.Seed]) -> _Level:
     """The best seeds, the important ones among the others that are about the query, and the entities it names."""
-    named = _rows(db, "named", {**bindings, "names": as_json(domain.names_in(query)), "limit": domain.SEEDS})
+    names = domain.names_in(query)
+    named = _rows(db, "named", {**bindings, "names": as_json(names), "limit": domain.SEEDS}) if names else []
     first = {seed.memory_id: seed.strength for seed in seeds[: domain.SEEDS]}
     if others := {seed.memory_id: seed.strength for seed in seeds[domain.SEEDS :]}:
         words = topic(query)
@@ -189,12 +203,20 @@ def _keep_two(trails: list[_Trail], new: _Trail) -> None:
     trails[:] = sorted((max(same, key=_STRENGTH), *others), key=_STRENGTH, reverse=True)[:2]
 
 
+_EDGES = "from_memories", "from_entities"
+"""The statements that find the edges of memories, and those of entities."""
+
+
 def _edges(db: MemorySession, bindings: Mapping[str, Any], nodes: Iterable[_Node]) -> dict[_Node, list[Any]]:
     """The strongest edges of each node, of those that lead to what the listener may read."""
     found: dict[_Node, list[Any]] = {}
-    for entity, statement in enumerate(("from_memories", "from_entities")):
-        ids = [node.id for node in nodes if node.entity == entity]
-        rows = _rows(db, statement, {**bindings, "nodes": as_json(ids)}) if ids else []
+    ids = {entity: [node.id for node in nodes if node.entity == entity] for entity in range(len(_EDGES))}
+    asked = {
+        entity: JointStatement(MEMORY_GRAPH[_EDGES[entity]], {**bindings, "nodes": as_json(wanted)})
+        for entity, wanted in ids.items()
+        if wanted
+    }
+    for entity, rows in zip(asked, db.ask(*asked.values()) if asked else (), strict=True):
         lists = iter(json.loads(f"[{','.join(edges for row in rows for edges in row[1:])}]"))
         for id_, *ways in rows:
             edges = [edge for _ in ways for edge in next(lists)]

@@ -162,10 +162,15 @@ def memory(row: Row) -> Memory:
     said_at, recorded_at, importance, subject, speaker, text, derived, version, metadata, sources = row[10:20]
     attribute, value, valid_from, stated_to, confidence, corrects = row[22:28]
     what = (key, _KINDS[kind], text, scope, _TRUSTS[trust], None if row[9] is None else message.Lane(*row[6:10]))
-    of = (speaker, subject, said_at, importance, tuple(Source(*one) for one in json.loads(sources)), bool(derived))
+    of = (speaker, subject, said_at, importance, _sources(sources), bool(derived))
     slot = (attribute, value, valid_from, stated_to, confidence, bool(corrects))
     new = NewMemory(*what, *of, version, metadata, *slot, *row[32:])
     return Memory(id_, new, state, recorded_at, *(*row[20:22], *row[28:31], bool(row[31])))
+
+
+def _sources(listed: str) -> tuple[Source, ...]:
+    """The sources of a row of `columns`; most memories have none."""
+    return () if listed == "[]" else tuple(Source(*one) for one in json.loads(listed))
 
 
 def own_terms(text: str) -> Iterator[str]:

@@ -8,13 +8,13 @@ from heapq import nlargest
 from itertools import accumulate, islice, takewhile
 from math import log
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.memory.rows import SQL, bound, rows
 from keepsaid.adapters.sql.query import JointStatement, MemorySession, as_json
 from keepsaid.adapters.sql.search.piece_index import AFTER, BEFORE, KNOWN, MOST, number, numbers, scores
 from keepsaid.adapters.sql.search.tokens import any_of, stems_of, words_of
-from keepsaid.adapters.sql.search.word_blocks import best, outside, stretches
+from keepsaid.adapters.sql.search.word_blocks import STRETCHES, best, outside
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.text.languages import STOPWORDS, function_words, query_terms, telling_letters
 from keepsaid.text.normal import normalise
@@ -90,16 +90,26 @@ class _Term:
     visits: int
 
 
+class _IndexState(NamedTuple):
+    """What one look says of the index: the pieces whose terms were counted, the newest piece, the stretches that have
+    blocks of words, and whether any fact is there."""
+
+    counted: int
+    newest: int
+    stretches: Sequence[int]
+    has_known: bool
+
+
 @frozen
 class _QueryPlan:
     """A planned query: the words looked up, what statements are bound to for them, the weight of each term, those read
-    in blocks, the blocks, the depth."""
+    in blocks, the index with its blocks, the depth."""
 
     words: Sequence[str]
     looked_up: Mapping[str, str]
     worth: Mapping[int, float]
     read: Mapping[int, float]
-    there: Sequence[int]
+    index: _IndexState
     depth: int
 
 
@@ -112,40 +122,50 @@ def search(db: MemorySession, listener: Listener, query: str, limit: int, *, cap
     words = _words(query) or _words(query, only_english=True)
     if not words or limit < 1:
         return ()
-    terms, pieces = _counted(db, words)
+    index = _look(db)
+    terms, pieces = _counted(db, words, (index.counted, index.newest))
     if not terms:
         return ()
     idf = {
         number(stem): log(1 + (pieces - min(term.pieces, pieces) + 0.5) / (min(term.pieces, pieces) + 0.5))
         for stem, term in terms.items()
     }
-    there = stretches(db) if capped else None
-    found, crowded = _best(db, listener, _plan_query(terms, pieces, idf, limit, there))
+    plan = _plan_query(terms, pieces, idf, index) if capped else _plan_whole(terms, idf, index)
+    found, crowded = _best(db, listener, replace(plan, depth=max(plan.depth, limit)))
     unseen = sum(stem not in terms for stem in words) * log(1 + (pieces + 0.5) / 0.5)
     most = MOST * (sum(idf.values()) + unseen)
     return tuple(Found(memory_id, score / most) for score, memory_id in _ranked(found, limit, crowded=crowded))
 
 
-def _plan_query(
-    terms: Mapping[str, _Term], pieces: int, idf: Mapping[int, float], limit: int, there: Sequence[int] | None
-) -> _QueryPlan:
-    """Plan a query within the budgets; with `there` None, every word is looked up by FTS5."""
-    looked_up, read, depth = list(terms.values()), {}, _DEPTH_UNCAPPED
-    if there is not None:
-        budget = min(max(_POSTINGS_LEAST, pieces * _POSTINGS_SHARE), _POSTINGS_MOST)
-        looked_up = looked_up[: _within(looked_up, budget)]
-        readable = _within(terms.values(), max(_READ_LEAST, pieces * _READ_SHARE))
-        read = dict(islice(idf.items(), readable))
-        share, most = (_READ_DEPTH_SHARE, _READ_DEPTH_MOST) if there else (_DEPTH_SHARE, _DEPTH_MOST)
-        depth = int(min(max(_DEPTH_LEAST, pieces * share), most))
-    words = [term.word for term in looked_up]
-    return _QueryPlan(words, any_of(words), idf, read, there or (), max(depth, limit))
+def _look(db: MemorySession) -> _IndexState:
+    """Look at the index: four statements, none of which needs another."""
+    asked = (SQL["counted"], SQL["pieces_about"], STRETCHES, SQL["any_known"])
+    [(counted,)], [(newest,)], there, known = db.ask(*map(JointStatement, asked))
+    return _IndexState(counted, newest, [row[0] for row in there], bool(known))
+
+
+def _plan_query(terms: Mapping[str, _Term], pieces: int, idf: Mapping[int, float], index: _IndexState) -> _QueryPlan:
+    """Plan a query within the budgets."""
+    budget = min(max(_POSTINGS_LEAST, pieces * _POSTINGS_SHARE), _POSTINGS_MOST)
+    looked_up = list(terms.values())
+    words = [term.word for term in looked_up[: _within(looked_up, budget)]]
+    readable = _within(looked_up, max(_READ_LEAST, pieces * _READ_SHARE))
+    share, most = (_READ_DEPTH_SHARE, _READ_DEPTH_MOST) if index.stretches else (_DEPTH_SHARE, _DEPTH_MOST)
+    depth = int(min(max(_DEPTH_LEAST, pieces * share), most))
+    return _QueryPlan(words, any_of(words), idf, dict(islice(idf.items(), readable)), index, depth)
+
+
+def _plan_whole(terms: Mapping[str, _Term], idf: Mapping[int, float], index: _IndexState) -> _QueryPlan:
+    """Plan a query all of whose words are looked up by FTS5."""
+    words = [term.word for term in terms.values()]
+    return _QueryPlan(words, any_of(words), idf, {}, index._replace(stretches=()), _DEPTH_UNCAPPED)
 
 
 def read_document_frequencies(db: MemorySession, text: str) -> DocumentFrequencies:
     if not (words := _words(text)):
         return DocumentFrequencies()
-    terms, pieces = _counted(db, words)
+    [(counted,)], [(newest,)] = db.ask(JointStatement(SQL["counted"]), JointStatement(SQL["pieces_about"]))
+    terms, pieces = _counted(db, words, (counted, newest))
     return DocumentFrequencies(pieces, {stem: term.pieces for stem, term in terms.items()})
 
 
@@ -224,7 +244,7 @@ def _with_known(
     if 2 * len(apart) < len(heard) and asked.depth < _DEPTH_DROWNED:
         apart = _apart(_top(db, listener, bindings, replace(asked, depth=_DEPTH_DROWNED))[1])
     there = {row[-1] for row in apart if not row[7]}
-    if len(there) < _SHARE_LEAST and rows(db, "any_known", {}):
+    if len(there) < _SHARE_LEAST and asked.index.has_known:
         known = rows(db, "matches_known", {**bindings, **_known(asked.words), "share": _SHARE})
         apart += _filter_visible(db, bindings, [row[0] for row in known if row[0] not in there])
     return apart
@@ -246,9 +266,9 @@ def _top(db: MemorySession, listener: Listener, bindings: dict[str, Any], asked:
 
 def _matches(db: MemorySession, asked: _QueryPlan) -> list[int]:
     """The pieces that match best: from blocks of words, where there are any, and from FTS5 what stands in none."""
-    found = best(db, asked.there, asked.read, asked.depth) if asked.there else []
-    [(newest,)] = rows(db, "pieces_about", {})
-    for first, until in outside(asked.there, newest):
+    there, newest = asked.index.stretches, asked.index.newest
+    found = best(db, there, asked.read, asked.depth) if there else []
+    for first, until in outside(there, newest):
         share = asked.depth * (until - first) // (newest + 1)
         depth = max(share, min(_DEPTH_OUTSIDE, asked.depth))
         wanted = {**asked.looked_up, "depth": depth, "first": first, "until": until}
@@ -292,9 +312,12 @@ def _words(query: str, *, only_english: bool = False) -> dict[str, str]:
     return found
 
 
-def _counted(db: MemorySession, words: Mapping[str, str]) -> tuple[dict[str, _Term], int]:
-    """The terms that any memory has, rarest first, and the number of pieces."""
-    [(pieces,)], [(about,)] = db.ask(JointStatement(SQL["counted"]), JointStatement(SQL["pieces_about"]))
+def _counted(db: MemorySession, words: Mapping[str, str], of_index: tuple[int, int]) -> tuple[dict[str, _Term], int]:
+    """The terms that any memory has, rarest first, and the number of pieces.
+
+    `of_index` are the pieces whose terms were counted, and the newest piece.
+    """
+    pieces, about = of_index
     counting = about <= _COUNT_NOW_MAX or not pieces
     entries = {stem: _entry(stem, word) for stem, word in words.items()}
     terms = {"terms": as_json({*entries.values()})}

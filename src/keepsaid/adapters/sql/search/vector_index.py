@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keepsaid.adapters.sql.memory.commits import KeepVectors
 from keepsaid.adapters.sql.memory.rows import SQL, bound, space_names
-from keepsaid.adapters.sql.query import SqlSession, as_json, column, every, load, only
+from keepsaid.adapters.sql.query import JointStatement, SqlSession, as_json, column, every, load, only
 from keepsaid.domain.memory import Found, Listener, Reached, Unembedded, VectorSpace
 from keepsaid.ports.runtime import point
 
@@ -108,6 +108,16 @@ EXACT_MAX = 20_000
 """Up to this number of readable vectors, all are compared in full."""
 
 
+class VectorReach(NamedTuple):
+    """What a query may look at: a space, the audiences it hears (None for all), and how far the store has come."""
+
+    space: int
+    dimension: int
+    audiences: tuple[int, ...] | None
+    changes: int
+    newest: int
+
+
 @dataclass(slots=True)
 class _Held:
     """One space in memory, and how far it followed the store: the last change, the last vector."""
@@ -135,20 +145,26 @@ class VectorIndex:
         A score is a memory's cosine to the query minus the mean of all readable memories; one that is not above
         zero is not found.
         """
-        found = every(db, _SQL["space"], space_names(space))
-        if not found or limit < 1:
+        if limit < 1:
             return ()
+        asked = [JointStatement(_SQL["space"], space_names(space)), JointStatement(_SQL["last_change"])]
+        if not listener.everything:
+            asked.append(JointStatement(SQL["audiences"], bound(listener)))
+        found, [(changes, newest)], *heard = db.ask(*asked)
+        if not found:
+            return ()
+        audiences = tuple(row[0] for row in heard[0]) if heard else None
+        return self._nearest(db, VectorReach(found[0][0], space.dimension, audiences, changes, newest), query, limit)
+
+    def _nearest(self, db: SqlSession, reach: VectorReach, query: bytes, limit: int) -> tuple[Found, ...]:
         import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
         asked, depth = np.frombuffer(query, np.float32), max(_READ_BACK, int(limit * _READ_BACK_EACH))
-        audiences = None
-        if not listener.everything:
-            audiences = tuple(column(db, SQL["audiences"], bound(listener)))
         with self._lock:
-            held = self._follow(db, found[0][0], space.dimension)
-            heard = held.codes.mask_visible(audiences)
+            held = self._follow(db, reach)
+            heard = held.codes.mask_visible(reach.audiences)
             if np.count_nonzero(heard) <= self._exact_max:
-                whole = held.wholes.of(partial(_read, db), audiences, held.codes)
+                whole = held.wholes.of(partial(_read, db), reach.audiences, held.codes)
                 return ranked(*whole.nearest(asked, heard, depth), limit)
             near = held.codes.near(asked, heard, depth)
             mean = _mean(db, held.means, near.sample)
@@ -157,11 +173,11 @@ class VectorIndex:
         there = [(near.rows[id_], cosine) for id_, cosine in zip(read, cosines, strict=True)]
         return ranked(there, float(mean @ asked) if mean.size else 0.0, limit)
 
-    def _follow(self, db: SqlSession, space: int, dimension: int) -> _Held:
+    def _follow(self, db: SqlSession, reach: VectorReach) -> _Held:
         """The space as this snapshot has it: first what went, then what came."""
         from keepsaid.adapters.sql.search.vector_codes import ExactVectorCache, quantise_vectors  # noqa: PLC0415 - imports numpy
 
-        changes, newest = only(db, _SQL["last_change"])
+        space, dimension, _, changes, newest = reach
         if (held := self._held.get(space)) is None:
             held = _Held(opened(db, space, dimension), ExactVectorCache(), changes, newest)
             self._held[space] = held

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 _SQL = load("memory_words")
+STRETCHES = _SQL["stretches"]
+"""The statement that `stretches` runs."""
 
 STRETCH = 16_384
 """Ids that one stretch spans; a place in it takes 16 bits. The triggers of memory_piece count by the same number."""
@@ -108,7 +110,7 @@ def _write_on(db: MemorySession, making: _Making) -> bool:
 
 def stretches(db: MemorySession) -> list[int]:
     """The stretches that have their blocks, in order."""
-    return column(db, _SQL["stretches"])
+    return column(db, STRETCHES)
 
 
 def outside(there: Sequence[int], newest: int) -> Iterator[tuple[int, int]]:
