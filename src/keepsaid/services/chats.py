@@ -10,6 +10,7 @@ from keepsaid.domain.client_history import CHAIN_MAX, ChainedMessage, ClientCall
 from keepsaid.domain.client_tools import CallOfClient, ResultOfClient
 from keepsaid.domain.message import Content, Inbound, ProviderMarks
 from keepsaid.domain.principal import Principal
+from keepsaid.domain.process import ENDLESSLY, Note
 from keepsaid.domain.quotation import FIELD as QUOTED
 from keepsaid.errors import InputError
 from keepsaid.pipeline.prompt.client_parts import ClientContext, ClientParts
@@ -52,12 +53,25 @@ class ChatService:
         return await self.place(who, replace(call, follows=last))
 
     async def message(self, who: Principal, message_id: int) -> ChainedMessage:
-        """A message of a conversation of the caller, said by it. Raises InputError for any other."""
+        """A message of a conversation of the caller, said by it, whose response was not deleted.
+
+        Raises InputError for any other.
+        """
         found = await self._store.histories.chained_one(message_id, who.channel, who.name)
         story = None if found is None else await self._store.story(message_id)
-        if found is None or story is None or story.message.inbound.origin.sender != who.sender:
+        is_own = story is not None and story.message.inbound.origin.sender == who.sender
+        if found is None or not is_own or await self._store.note(_deleted(message_id), self._clock.now_ms()):
             raise InputError("there is no such response in a conversation of this key", safe="Nothing was stored.")
         return found
+
+    async def delete_response(self, who: Principal, message_id: int) -> None:
+        """Let a message of the caller be found as a response no more; it and its answer stay in the conversation.
+
+        Raises InputError for any other message, and for one whose response was deleted before.
+        """
+        await self.message(who, message_id)
+        now = self._clock.now_ms()
+        await self._store.apply(Note(_deleted(message_id), str(now), ENDLESSLY, now))
 
     async def inbound(
         self, who: Principal, place: Placement, sent: ClientContext, files: Mapping[str, object]
@@ -103,6 +117,10 @@ class ChatService:
         said = " ".join(call.lines[-1].text.split())
         is_same = story is not None and " ".join(story.message.text.split()) == normalise(said)
         return is_same and not await self._is_fetched(last.id)
+
+
+def _deleted(message_id: int) -> str:
+    return f"client-deleted:{message_id}"
 
 
 def _as_text(lines: Sequence[HistoryLine]) -> str:

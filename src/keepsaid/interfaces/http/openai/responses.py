@@ -52,8 +52,17 @@ async def respond(site: chats.ChatSite, fields: Fields) -> Response:
     return response
 
 
+async def delete(instance: Instance, who: Principal, response_id: str) -> Response:
+    """Delete a response, not the message that it answers. Raises NotFound, also for one that was deleted before."""
+    try:
+        await instance.services.chats.delete_response(who, _number(response_id))
+    except InputError as error:
+        raise NotFound(error.what) from error
+    return JSONResponse({"id": response_id, "object": "response", "deleted": True})
+
+
 async def fetch(instance: Instance, who: Principal, response_id: str) -> Response:
-    """A response as it is now. Raises NotFound for one of another conversation, NotAnswered."""
+    """A response as it is now. Raises NotFound for one that was deleted or is of another conversation, NotAnswered."""
     message_id = _number(response_id)
     try:
         found = await instance.services.chats.message(who, message_id)
