@@ -163,7 +163,7 @@ async def test_instructions_of_the_client_stand_in_the_prompt_and_nowhere_else(t
 
 async def test_a_stream_has_the_pieces_of_the_model_and_its_cost(tmp_path: Path) -> None:
     async with (
-        agent(tmp_path, lambda _: Say("The sail is torn and has to be mended today.")) as here,
+        agent(tmp_path, lambda _: Say("The sail is torn and has to be mended today.", delay_s=0.2)) as here,
         here.client() as one,
     ):
         stream = await one.chat.completions.create(

@@ -6,12 +6,23 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from keepsaid.domain.client_history import CHAIN_MAX, ChainedMessage, ClientCall, HistoryLine, Placement, placement
+from keepsaid.domain.client_history import (
+    CHAIN_MAX,
+    ChainedMessage,
+    ClientCall,
+    HistoryLine,
+    KnownMessages,
+    Placement,
+    placement,
+)
 from keepsaid.domain.client_tools import CallOfClient, ResultOfClient
+from keepsaid.domain.ids import show
 from keepsaid.domain.message import Content, Inbound, ProviderMarks
 from keepsaid.domain.principal import Principal
 from keepsaid.domain.process import ENDLESSLY, Note
 from keepsaid.domain.quotation import FIELD as QUOTED
+from keepsaid.domain.regeneration import FIELD as ANSWERED
+from keepsaid.domain.regeneration import REGENERATE, answered_by
 from keepsaid.errors import InputError
 from keepsaid.pipeline.prompt.client_parts import ClientContext, ClientParts
 from keepsaid.pipeline.tools.client import ClientTools
@@ -34,11 +45,18 @@ class ChatService:
     async def place(self, who: Principal, call: ClientCall) -> Placement:
         """Where a call belongs; the same call again is that of the message that is stored already."""
         here = who.channel, who.name, call.conversation
-        newest = await self._store.histories.newest(here) if call.conversation else None
-        known = list(await self._store.histories.chained(here, call.chain[-CHAIN_MAX:]))
-        if known and len(call.lines) == 1 and known[0].place == call.chain[-1]:
+        histories, chain = self._store.histories, call.chain
+        newest = await histories.newest(here) if call.conversation else None
+        known = list(await histories.chained(here, chain[-CHAIN_MAX:]))
+        if not known or known[0].place != chain[-1]:
+            return placement(call, KnownMessages(known, newest), self._clock.now_ms())
+        if len(call.lines) == 1:
             known[0] = replace(known[0], is_fetched=await self._is_fetched(known[0].id))
-        return placement(call, known, newest, self._clock.now_ms())
+        versions = await histories.versions(known[0].lane[:3], chain[-1]) if call.answer else ()
+        if call.answer and not call.conversation:
+            # another answer belongs to the conversation of the message, whatever other chats begin alike
+            known[1:] = await histories.chained(known[0].lane[:3], chain[-CHAIN_MAX:-1])
+        return placement(call, KnownMessages(known, newest, versions), self._clock.now_ms())
 
     async def goes_on(self, who: Principal, call: ClientCall) -> Placement:
         """Where a call belongs whose client leaves the history to the server, and names the conversation alone.
@@ -77,17 +95,25 @@ class ChatService:
         self, who: Principal, place: Placement, sent: ClientContext, files: Mapping[str, object]
     ) -> Inbound:
         """The message that a call puts in; `files` are the fields that name what comes with it."""
-        body: dict[str, object] = {"text": place.text, **files, **await self._parts.keep(sent.instructions, sent.tools)}
+        body: dict[str, object] = {**files, **await self._parts.keep(sent.instructions, sent.tools)}
+        event, placing = "", tuple[tuple[int, str], ...]()
+        if (last := place.repeats) is None:
+            body["text"] = place.text
+        else:
+            event, body[ANSWERED] = REGENERATE, await self._said_at(last)
+            asks = f"it asks for another answer to {show('message', last.id)}"
+            placing = ((0, asks), (last.id, f"replaced: another answer was asked for, in the lane of {place.topic}"))
         if place.unseen:
             body[QUOTED] = _as_text(place.unseen)
         payload = json.dumps(body, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
         return Inbound(
             who.origin(place.conversation),
-            Content(payload, place.text),
+            Content(payload, place.text, event),
             ProviderMarks(place.key, place.place),
             topic=place.topic or None,
             forks_after=place.after,
             whole=True,
+            placing=placing,
         )
 
     async def last(self, who: Principal, conversation: str) -> ChainedMessage:
@@ -106,13 +132,18 @@ class ChatService:
         """The call that a message's turn waits for its client to make."""
         return None if self._tools is None else await self._tools.pending(message_id)
 
+    async def _said_at(self, last: ChainedMessage) -> int:
+        """The message that has the words of one which may be a request for another answer itself."""
+        story = await self._store.story(last.id)
+        return (None if story is None else answered_by(story.message)) or last.id
+
     async def _is_fetched(self, message_id: int) -> bool:
         story = await self._store.story(message_id)
         return story is not None and any(reply.state == "sent" for reply in story.replies)
 
     async def _repeats(self, last: ChainedMessage, call: ClientCall) -> bool:
         if call.key:
-            return last.key == call.stored_key
+            return last.said_key == call.stored_key
         story = await self._store.story(last.id)
         said = " ".join(call.lines[-1].text.split())
         is_same = story is not None and " ".join(story.message.text.split()) == normalise(said)

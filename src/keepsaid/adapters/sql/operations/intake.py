@@ -283,11 +283,11 @@ class MessageInserter:
         write_rows(db, SQL["keep_marks"], marks)
         write_rows(db, SQL["keep_addressed"], [(one.arrival.id,) for one in fresh if one.arrival.inbound.addressed])
         write_rows(db, SQL["keep_files"], [row for one in fresh if one.arrival.inbound.files for row in _files(one)])
+        query.post_each(db, SQL["keep_placed"], [row for one in fresh for row in forks.placing(one.arrival)])
         for counted in Counter(lane.channel for lane, gain in gains.items() for _ in gain).items():
             db.post(SQL["heard"], counted)
         # the keys of new messages; one whose id the index has passed goes into the index at once
-        arrivals = (commit.arrival for commit in fresh)
-        keyed = [(new.key_hash, new.content_hash, new.id) for new in arrivals if new.key_hash]
+        keyed = [(new.key_hash, new.content_hash, new.id) for new in (one.arrival for one in fresh) if new.key_hash]
         self._tail.update((key, id_) for key, _, id_ in keyed)
         write_rows(db, SQL["keep_keys"], [row for row in keyed if row[2] <= self._until])
         if stored:

@@ -22,7 +22,7 @@ from keepsaid.domain.turn import Usage
 from keepsaid.errors import InputError, Stopping
 from keepsaid.interfaces.http.bodies import run_on_reader
 from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields
-from keepsaid.interfaces.http.openai.conversation import message_key, named_conversation
+from keepsaid.interfaces.http.openai.conversation import answer_name, message_key, named_conversation
 from keepsaid.interfaces.http.responses import NotAnswered
 from keepsaid.interfaces.http.sent_files import FILES, read_files, receive_with_files
 from keepsaid.pipeline.prompt.client_parts import ClientContext
@@ -95,7 +95,7 @@ async def begin(site: ChatSite, wanted: ChatBody, call: ClientCall, *, goes_on: 
         return StoredCall(stored.id, stored.lane, stored.received_at, wanted)
     fields = {FILES: [part.as_field for part in wanted.parts]}
     sent = None
-    if wanted.parts:
+    if wanted.parts and place.repeats is None:
         sent = await run_on_reader(site.request, lambda _: read_files(fields, instance.config.files.bytes_max))
     named = {FILES: sent.named} if sent is not None else {}
     inbound = await chats.inbound(who, place, ClientContext(wanted.instructions, wanted.tools), named)
@@ -109,7 +109,8 @@ async def _with_results(site: ChatSite, wanted: ChatBody, call: ClientCall) -> S
     chats = site.instance.services.chats
     stored = call.follows
     if stored is None and call.lines:
-        stored = (await chats.place(site.who, call)).stored
+        # the same answer, whatever the client calls it: its tools belong to the newest
+        stored = (await chats.place(site.who, replace(call, answer=""))).stored
     if stored is None and call.conversation:
         stored = await chats.last(site.who, call.conversation)
     if stored is None:
@@ -202,7 +203,8 @@ def call_of(site: ChatSite, wanted: ChatBody, fields: Fields, named: str = "") -
     otherwise = cached if isinstance(cached, str) else ""
     conversation = named_conversation(site.request, settings, site.who, named, otherwise)
     speaker = site.who.sender if site.who.people else ""
-    return ClientCall(wanted.lines, conversation, message_key(site.request), speaker=speaker)
+    key, answer = message_key(site.request), answer_name(site.request)
+    return ClientCall(wanted.lines, conversation, key, speaker=speaker, answer=answer)
 
 
 def _ascii(text: str) -> str:
