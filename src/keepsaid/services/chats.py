@@ -123,14 +123,17 @@ class ChatService:
             raise InputError("nothing was said in this conversation yet", safe="Nothing was stored.")
         return found
 
-    async def deliver(self, message_id: int, results: Sequence[ResultOfClient]) -> None:
-        """Take in what the client's tools returned for a message's turn. Raises InputError where none waits for it."""
-        if self._tools is not None:
-            await self._tools.deliver(message_id, results)
+    async def deliver(self, message_id: int, results: Sequence[ResultOfClient], *, together: bool = True) -> None:
+        """Take in what the client's tools returned for a message's turn: of calls made `together` all or none.
 
-    async def pending(self, message_id: int) -> CallOfClient | None:
-        """The call that a message's turn waits for its client to make."""
-        return None if self._tools is None else await self._tools.pending(message_id)
+        Raises InputError where none waits for one of them, or some are missing.
+        """
+        if self._tools is not None:
+            await self._tools.deliver(message_id, results, together=together)
+
+    async def pending(self, message_id: int) -> tuple[CallOfClient, ...]:
+        """The calls that a message's turn waits for its client to make."""
+        return () if self._tools is None else await self._tools.pending(message_id)
 
     async def _said_at(self, last: ChainedMessage) -> int:
         """The message that has the words of one which may be a request for another answer itself."""
