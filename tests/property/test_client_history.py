@@ -10,8 +10,17 @@ from random import Random
 import pytest
 from tests.unit.http_cast import site
 
-from keepsaid.domain.client_history import ChainedMessage, ClientCall, HistoryLine, Placement, Side, placement
+from keepsaid.domain.client_history import (
+    ChainedMessage,
+    ClientCall,
+    HistoryLine,
+    KnownMessages,
+    Placement,
+    Side,
+    placement,
+)
 from keepsaid.domain.message import Lane, lane_key
+from keepsaid.domain.regeneration import REGENERATE
 from keepsaid.domain.views import MessageFilter
 from keepsaid.pipeline.prompt.client_parts import ClientContext
 
@@ -29,7 +38,9 @@ class Client:
     chance: Random
     conversation: str
     history: Path_ = ()
+    names_answers: bool = False
     known: list[Path_] = field(default_factory=list)
+    answers: dict[Path_, str] = field(default_factory=dict)
     compactions: int = 0
 
     def call(self) -> ClientCall:
@@ -47,7 +58,14 @@ class Client:
             self.compactions += 1
             self.history = (f"summary {self.conversation} {self.compactions}", chance.choice(WORDS))
         self.known.append(self.history)
-        return ClientCall(tuple(self._lines()), self.conversation)
+        if self.names_answers and (deed == "regenerate" or self.history not in self.answers):
+            self.answers[self.history] = f"answer {len(self.known)}"
+        return ClientCall(tuple(self._lines()), self.conversation, answer=self.answer)
+
+    @property
+    def answer(self) -> str:
+        """The name of the answer that the client shows now, "" if it names none."""
+        return self.answers.get(self.history, "")
 
     def _lines(self) -> Sequence[HistoryLine]:
         lines = list[HistoryLine]()
@@ -72,7 +90,9 @@ class Kept:
         now = [replace(one, head=heads[one.lane]) for one in here]
         wanted = set(call.chain)
         known = [one for one in reversed(now) if one.place in wanted]
-        return placement(call, known, now[-1] if now and call.conversation else None, NOW)
+        versions = [one for one in known if one.place == call.chain[-1]]
+        newest = now[-1] if now and call.conversation else None
+        return placement(call, KnownMessages(known, newest, versions), NOW)
 
     def apply(self, call: ClientCall) -> int:
         """Place a call and store what is new; returns the message it belongs to."""
@@ -86,28 +106,34 @@ class Kept:
         message_id = len(self.messages) + 1
         assert made.key not in {one.key for one in self.messages}, "a new message has a key of its own"
         self.messages.append(ChainedMessage(message_id, lane, number, number, made.place, made.key, NOW))
-        self.texts[message_id] = made.text
-        self.context[message_id] = self._lanes[lane] = (*self._lanes[lane], made.text.strip())
+        if made.repeats is None:
+            self.texts[message_id] = made.text
+        said = made.text.strip() if made.repeats is None else self.context[made.repeats.id][-1]
+        self.context[message_id] = self._lanes[lane] = (*self._lanes[lane], said)
         return message_id
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_a_client_does_each_message_is_stored_once_in_its_context(seed: int) -> None:
-    chance, chats, ids_seen = Random(seed), CHATS // 4, 0
+    chance, chats, ids_seen, regenerated = Random(seed), CHATS // 4, 0, 0
     for n in range(chats):
         kept = Kept()
-        client = Client(chance, f"chat {n}" if chance.random() < 0.7 else "")
-        by_path: dict[Path_, int] = {}
+        client = Client(chance, f"chat {n}" if chance.random() < 0.7 else "", names_answers=chance.random() < 0.5)
+        by_call: dict[tuple[Path_, str], int] = {}
         for _ in range(CALLS):
             message_id = kept.apply(client.call())
             path = client.history
-            assert by_path.setdefault(path, message_id) == message_id, "the same call is the same message"
+            assert by_call.setdefault((path, client.answer), message_id) == message_id, "the same call is the same"
             if not path[0].startswith("summary"):
                 assert kept.context[message_id] == path
-        assert len(kept.messages) == len(set(by_path.values())) == len(by_path)
-        assert all(kept.texts[message_id].strip() == path[-1] for path, message_id in by_path.items())
+        assert len(kept.messages) == len(set(by_call.values())) == len(by_call)
+        assert sorted(text.strip() for text in kept.texts.values()) == sorted(
+            path[-1] for path in {p for p, _ in by_call}
+        )
+        regenerated += len(kept.messages) - len(kept.texts)
         ids_seen += len(kept.messages)
     assert ids_seen > chats * 5
+    assert regenerated > chats / 4
 
 
 async def test_a_real_store_holds_each_message_once(tmp_path: Path) -> None:
@@ -115,7 +141,7 @@ async def test_a_real_store_holds_each_message_once(tmp_path: Path) -> None:
     async with site(tmp_path, answering=False, keys={"ann": {"token": "a" * 40}}) as here:
         chats, who = here.instance.services.chats, next(iter(here.instance.config.principals().values()))
         for n in range(40):
-            client = Client(chance, f"chat {n}")
+            client = Client(chance, f"chat {n}", names_answers=n % 2 == 0)
             for _ in range(CALLS):
                 call = client.call()
                 said.add((call.conversation, client.history))
@@ -123,8 +149,11 @@ async def test_a_real_store_holds_each_message_once(tmp_path: Path) -> None:
                 if made.stored is None:
                     await here.instance.receive(await chats.inbound(who, made, ClientContext(), {}))
         found = await here.instance.operations.find(MessageFilter(limit=10_000))
-    assert len(found) == len(said) > 200
-    assert sorted(one.message.text.strip() for one in found) == sorted(path[-1] for _, path in said)
+    texts = [one.message.text.strip() for one in found if one.message.inbound.content.event != REGENERATE]
+    assert len(texts) == len(said) > 200
+    assert sorted(texts) == sorted(path[-1] for _, path in said)
+    assert len(found) > len(texts) + 10
+    assert not any(one.message.text for one in found if one.message.inbound.content.event == REGENERATE)
 
 
 def test_two_lines_in_a_row_are_one_message_and_lines_of_another_model_are_shown() -> None:
@@ -134,7 +163,7 @@ def test_two_lines_in_a_row_are_one_message_and_lines_of_another_model_are_shown
         HistoryLine(Side.USER, "two"),
         HistoryLine(Side.USER, "three"),
     )
-    made = placement(ClientCall(lines, "chat"), (), None, NOW)
+    made = placement(ClientCall(lines, "chat"), KnownMessages(), NOW)
     assert made.text == "two\n\nthree"
     assert [line.text for line in made.unseen] == ["one", "an answer of another model"]
 
@@ -143,18 +172,18 @@ def test_a_line_without_history_is_new_once_its_answer_was_fetched_long_ago() ->
     call = ClientCall((HistoryLine(Side.USER, "status?"),))
     lane = Lane("library", "ann", "chat-1", "root:chat-1")
     first = ChainedMessage(1, lane, 1, 1, call.chain[0], "chain:1", NOW)
-    assert placement(call, (first,), None, NOW + 3_600_000).stored == first
+    assert placement(call, KnownMessages((first,)), NOW + 3_600_000).stored == first
     fetched = replace(first, is_fetched=True)
-    assert placement(call, (fetched,), None, NOW + 30_000).stored == fetched
-    later = placement(call, (fetched,), None, NOW + 3_600_000)
+    assert placement(call, KnownMessages((fetched,)), NOW + 30_000).stored == fetched
+    later = placement(call, KnownMessages((fetched,)), NOW + 3_600_000)
     assert later.stored is None
-    assert later.conversation != placement(call, (), None, NOW).conversation
+    assert later.conversation != placement(call, KnownMessages(), NOW).conversation
 
 
 def test_a_script_that_asks_the_same_for_ever_is_answered_each_time() -> None:
     call, keys, last = ClientCall((HistoryLine(Side.USER, "status?"),)), set[str](), list[ChainedMessage]()
     for n in range(1_000):
-        made = placement(call, last, None, NOW + n * 3_600_000)
+        made = placement(call, KnownMessages(last), NOW + n * 3_600_000)
         assert made.stored is None
         keys.add(made.key)
         lane = Lane("library", "ann", made.conversation, lane_key(made.conversation))
@@ -167,7 +196,7 @@ def test_a_key_says_which_call_it_is() -> None:
     call = ClientCall((HistoryLine(Side.USER, "yes"),), "room", "key-1")
     lane = Lane("library", "ann", "room", "root:room")
     first = ChainedMessage(1, lane, 1, 1, call.chain[0], call.stored_key, NOW)
-    assert placement(call, (first,), first, NOW).stored == first
-    other = placement(replace(call, key="key-2"), (first,), first, NOW)
+    assert placement(call, KnownMessages((first,), first), NOW).stored == first
+    other = placement(replace(call, key="key-2"), KnownMessages((first,), first), NOW)
     assert other.stored is None
     assert other.key != first.key

@@ -163,7 +163,7 @@ async def test_instructions_of_the_client_stand_in_the_prompt_and_nowhere_else(t
 
 async def test_a_stream_has_the_pieces_of_the_model_and_its_cost(tmp_path: Path) -> None:
     async with (
-        agent(tmp_path, lambda _: Say("The sail is torn and has to be mended today.")) as here,
+        agent(tmp_path, lambda _: Say("The sail is torn and has to be mended today.", delay_s=0.2)) as here,
         here.client() as one,
     ):
         stream = await one.chat.completions.create(
@@ -281,6 +281,26 @@ async def test_responses_go_on_where_the_one_before_was(tmp_path: Path) -> None:
         assert "two" not in json.dumps(here.model.requests[-1].messages)
         found = await client.responses.retrieve(second.id)
         assert (found.status, found.output_text) == ("completed", "answer 2")
+
+
+async def test_deleted_response_is_found_no_more_and_its_conversation_stays(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here, here.client() as client, here.client("bob") as other:
+        first = await client.responses.create(model="keepsaid", input="one")
+        with pytest.raises(openai.NotFoundError):
+            await other.responses.delete(first.id)
+        sent = {"Authorization": f"Bearer {'a' * 40}"}
+        answer = await here.site.client.delete(f"/v1/responses/{first.id}", headers=sent)
+        assert answer.json() == {"id": first.id, "object": "response", "deleted": True}
+        for gone in (client.responses.retrieve, client.responses.delete):
+            with pytest.raises(openai.NotFoundError):
+                await gone(first.id)
+        with pytest.raises(openai.BadRequestError, match="no such response"):
+            await client.responses.create(model="keepsaid", input="two", previous_response_id=first.id)
+        history: Any = [user("one"), assistant("answer 1"), user("two")]
+        second = await client.responses.create(model="keepsaid", input=history)
+        assert [text for _, text in here.shown()][:2] == ["one", "answer 1"]
+        await client.responses.delete(second.id)
+        assert await here.stored() == ["one", "two"]
 
 
 async def test_a_conversation_that_the_server_keeps_takes_the_same_words_twice(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ from keepsaid.values import frozen
 SAME_CALL_MS = 60_000
 """So long a call of one line and no key is the same as the last one, though its answer was fetched."""
 
+VERSIONS_MAX = 100
+"""The newest answers to one message that are compared by their names."""
+
 CHAIN_MAX = 200
 """The newest messages of a history whose places are looked up."""
 
@@ -41,7 +44,8 @@ class HistoryLine:
 class ChainedMessage:
     """A stored message of a client: the hash of its place, its number in its lane, and how many messages that has.
 
-    `key` is the external id it came under; `is_fetched` says that its answer was given to a client.
+    `key` is the external id it came under: the key of what was said, and behind a slash that of its answer, if the
+    client names answers. `is_fetched` says that its answer was given to a client.
     """
 
     id: int
@@ -58,13 +62,24 @@ class ChainedMessage:
         """Whether nothing follows it in its lane."""
         return self.number == self.head
 
+    @property
+    def said_key(self) -> str:
+        """The key of what was said."""
+        return self.key.partition("/")[0]
+
+    @property
+    def answer_key(self) -> str:
+        """The key of its answer; "" where the client named none."""
+        return self.key.partition("/")[2]
+
 
 @frozen
 class ClientCall:
     """One call: its conversation if the client names one, its history, which ends with a user's line, and its key.
 
     With `follows`, the client leaves the history to the server: the lines are new ones, said after that message.
-    `speaker` is who speaks, where several share a key: nobody's chain is another's.
+    `speaker` is who speaks, where several share a key: nobody's chain is another's. `answer` is the client's name of
+    the answer: under another name than before, the same call asks for another answer.
     """
 
     lines: tuple[HistoryLine, ...]
@@ -72,6 +87,12 @@ class ClientCall:
     key: str = ""
     follows: ChainedMessage | None = None
     speaker: str = ""
+    answer: str = ""
+
+    @property
+    def answer_key(self) -> str:
+        """The name of the answer as it is stored; "" without one."""
+        return digest(self.answer).hex()[:24] if self.answer else ""
 
     @property
     def stored_key(self) -> str:
@@ -95,7 +116,8 @@ class Placement:
 
     A new one has a conversation, a topic ("" for the root lane), the hash of its place and a key. Where it leaves the
     strand that went on, its lane begins with what was said up to the message `after`. `text` is what is new in it,
-    `unseen` are earlier lines of the client that are stored nowhere.
+    `unseen` are earlier lines of the client that are stored nowhere. With `repeats`, nothing new was said: it asks for
+    another answer to that message.
     """
 
     stored: ChainedMessage | None = None
@@ -106,27 +128,39 @@ class Placement:
     text: str = ""
     unseen: tuple[HistoryLine, ...] = ()
     after: int | None = None
+    repeats: ChainedMessage | None = None
 
 
-def placement(
-    call: ClientCall, known: Sequence[ChainedMessage], newest: ChainedMessage | None, now_ms: int
-) -> Placement:
-    """Decide where a call belongs.
+@frozen
+class KnownMessages:
+    """What is stored of the places of a call: the newest message of each, and all messages at its last place.
 
-    `known` has the newest message of each place in its chain, `newest` is the last message of its conversation.
+    `newest` is the last message of its conversation.
     """
+
+    places: Sequence[ChainedMessage] = ()
+    newest: ChainedMessage | None = None
+    versions: Sequence[ChainedMessage] = ()
+
+
+def placement(call: ClientCall, known: KnownMessages, now_ms: int) -> Placement:
+    """Decide where a call belongs."""
     chain = call.chain
-    places = {one.place: one for one in sorted(known, key=lambda one: one.id)}
-    last = places.get(chain[-1])
-    if last is not None and _is_same(call, last, now_ms):
-        return Placement(last)
+    places = {one.place: one for one in sorted(known.places, key=lambda one: one.id)}
+    last, newest = places.get(chain[-1]), known.newest
+    is_same = last is not None and _is_same(call, last, now_ms)
+    if last is not None and is_same and (given := _answered(call, (last, *known.versions))) is not None:
+        return Placement(given)
     named = digest(call.conversation, chain[-1], str(last.id) if last is not None else None).hex()
-    conversation, key = call.conversation or f"chat-{named[:24]}", call.stored_key or f"chain:{named}"
-    made = Placement(None, conversation, "", chain[-1], key)
     found = [n for n, place in enumerate(chain[:-1], 1) if place in places]
     before = call.follows or (places[chain[found[-1] - 1]] if found else None)
+    if last is not None and is_same:
+        made = Placement(place=chain[-1], key=f"{last.said_key}/{call.answer_key}", repeats=last)
+        return _fork(made, last.lane, named, None if before is None else before.id)
+    conversation, key = call.conversation or f"chat-{named[:24]}", call.stored_key or f"chain:{named}"
     unseen, text = _new_lines(call.lines, found[-1] if found else 0)
-    made = replace(made, text=text, unseen=unseen)
+    key = f"{key}/{call.answer_key}" if call.answer else key
+    made = Placement(None, conversation, "", chain[-1], key, text, unseen)
     if before is not None:
         return _in_lane(made, before.lane) if before.is_last else _fork(made, before.lane, named, before.id)
     if newest is None:
@@ -142,8 +176,17 @@ def _is_same(call: ClientCall, last: ChainedMessage, now_ms: int) -> bool:
     if len(call.lines) > 1 or call.follows is not None:
         return True
     if call.key:
-        return last.key == call.stored_key
+        return last.said_key == call.stored_key
+    if call.answer and (call.conversation or last.answer_key == call.answer_key):
+        return True
     return not last.is_fetched or abs(now_ms - last.received_at) <= SAME_CALL_MS
+
+
+def _answered(call: ClientCall, versions: Sequence[ChainedMessage]) -> ChainedMessage | None:
+    """The message whose answer a call asks for: the newest, or the one that has the answer of this name."""
+    if not call.answer:
+        return versions[0]
+    return next((one for one in versions if one.answer_key == call.answer_key), None)
 
 
 def _new_lines(lines: Sequence[HistoryLine], known: int) -> tuple[tuple[HistoryLine, ...], str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from keepsaid.domain.prompt import Json
 from keepsaid.values import frozen
@@ -32,11 +32,6 @@ class CallOfClient:
     name: str
     arguments: str
 
-    @property
-    def as_text(self) -> str:
-        """It as it is noted."""
-        return json.dumps([self.id, self.name, self.arguments])
-
 
 @frozen
 class ResultOfClient:
@@ -56,6 +51,12 @@ def tools_from_text(text: str) -> tuple[OfferedTool, ...]:
     return tuple(OfferedTool(*one) for one in json.loads(text)) if text else ()
 
 
-def call_from_text(text: str) -> CallOfClient | None:
-    """The call that a noted text has."""
-    return CallOfClient(*json.loads(text)) if text else None
+def calls_as_text(calls: Sequence[CallOfClient]) -> str:
+    """The calls of one step as they are noted."""
+    return json.dumps([[one.id, one.name, one.arguments] for one in calls])
+
+
+def calls_from_text(text: str) -> tuple[CallOfClient, ...]:
+    """The calls that a noted text has; an older one has one call alone."""
+    noted = json.loads(text) if text else []
+    return tuple(CallOfClient(*one) for one in ([noted] if noted and isinstance(noted[0], str) else noted))

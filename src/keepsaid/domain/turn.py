@@ -191,7 +191,8 @@ class ClaimedBatch:
     `alone` says that it was in flight at two crashes in a row and runs with nothing beside it. `trace`
     is what an earlier attempt recorded of its context, `steered` what its recorded steps were shown beside it.
     Messages received before `late_before` (milliseconds UTC) are answered late, and marked. `around` is what is
-    asked in the lane, and what the messages refer to; `files` came with its messages.
+    asked in the lane, and what the messages refer to; `files` came with its messages. `repeats` are records that
+    replace those of messages, by their ids: None for one that is left out.
     """
 
     batch: StoredBatch
@@ -204,6 +205,7 @@ class ClaimedBatch:
     late_before: int | None = None
     around: TurnInputs = TurnInputs()
     files: tuple[StoredFile, ...] = ()
+    repeats: tuple[tuple[int, prompt.Record | None], ...] = ()
 
     @property
     def held(self) -> ResumableTurn:
@@ -229,7 +231,7 @@ class Outcome:
     Messages that were commands (`obeyed`) are not part of the transcript; when one `begins_anew`, the lane's context
     ends before what the turn adds. `attached` says of messages, by id, what came with their words. `silent` is why the
     agent gave no answer, "" if it gave one. Files that its tools attached go with the reply if it `brings_files`: then
-    there is one without words, too.
+    there is one without words, too. `repeats` is that of its batch.
     """
 
     reply: str
@@ -244,6 +246,7 @@ class Outcome:
     opened: tuple[int, ...] = ()
     silent: str = ""
     brings_files: bool = False
+    repeats: tuple[tuple[int, prompt.Record | None], ...] = ()
 
 
 @frozen

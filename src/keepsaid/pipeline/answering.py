@@ -25,6 +25,7 @@ from keepsaid.errors import LeaseLost, MessageDamaged
 from keepsaid.pipeline.prompt import attachments, attention, layers
 from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, Sources, assemble, measured, tools_of
 from keepsaid.pipeline.prompt.guard import Fitting, Guard, chosen, merge_retry_trace, recorded, shown_at, trace_of
+from keepsaid.pipeline.prompt.regenerated import GONE, with_answered
 from keepsaid.pipeline.routing import RoutingRules
 from keepsaid.pipeline.tools import attaching, conversation, reactions, tasks
 from keepsaid.pipeline.tools.client import ClientTools
@@ -120,12 +121,13 @@ class Answering:
     async def answer(self, claimed: ClaimedBatch) -> None:
         check(claimed)
         claimed = attention.with_lateness(claimed, self._stale_ms(claimed), self.clock.now_ms())
+        claimed = await with_answered(self.store, claimed)
         whole, commands = claimed, self.agent.commands
         executed = CommandBatchResult(claimed) if commands is None else await commands.run_commands(claimed)
         claimed = executed.rest
         verdict = whole.batch.verdict
         if not claimed.messages or verdict.action is route.Action.LISTEN:
-            silent = f"the verdict is listen: {verdict.reason}" if claimed.messages else ""
+            silent = f"the verdict is listen: {verdict.reason}" if claimed.messages else GONE * (not whole.messages)
             await self.commit(whole, executed.with_answer(Outcome("", (), Usage(), NO_MODEL, silent=silent)))
             return
         self.agent.progress.tell(claimed.all_messages, channel.TurnProgress("began"))
@@ -253,7 +255,7 @@ class Answering:
             url, reply_to = address(claimed.all_messages)
             text = attention.with_late_notice(outcome.reply, claimed, self._stale_ms(claimed), now)
             reply = ReplyDraft(self.ids.next(), text, url=url, reply_to=reply_to)
-        outcome = replace(outcome, attached=attachments.attached_to(claimed))
+        outcome = replace(outcome, attached=attachments.attached_to(claimed), repeats=claimed.repeats)
         steered = tuple(one.batch_id for one in claimed.steered)
         settled = commits.TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
         settled = replace(settled, inactive_ms=self.settings.sessions.inactive_ms, steady=self.clock.steady_ms())

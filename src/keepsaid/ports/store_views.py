@@ -42,6 +42,9 @@ class HistoryView(Protocol):
     async def chained(self, place: tuple[str, str, str], places: Sequence[str]) -> Sequence[ChainedMessage]:
         """Of each of these hashes of places in histories the newest message, newest first."""
 
+    async def versions(self, place: tuple[str, str, str], hashed: str) -> Sequence[ChainedMessage]:
+        """The messages at one place of the histories of a conversation, by its hash, newest first."""
+
     async def newest(self, place: tuple[str, str, str]) -> ChainedMessage | None:
         """The last message of a conversation, without recorded talk; None before the first."""
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Protocol
 
 from keepsaid.domain.message import Lane, StoredMessage
+from keepsaid.domain.prompt import ToolCall
 
 Attribute = str | int | float | bool
 """The value of an attribute of a span."""
@@ -25,6 +26,9 @@ TRACE_ID: ContextVar[str] = ContextVar("keepsaid_trace_id", default="")
 
 CALL_ID: ContextVar[str] = ContextVar("keepsaid_call_id", default="")
 """The model's identifier of the tool call that is being made; "" outside of one."""
+
+STEP_CALLS: ContextVar[tuple[ToolCall, ...]] = ContextVar("keepsaid_step_calls", default=())
+"""All calls of the model's answer that asks for the tool call that is being made, in order."""
 
 
 class Doing(StrEnum):

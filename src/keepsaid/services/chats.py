@@ -6,11 +6,23 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from keepsaid.domain.client_history import CHAIN_MAX, ChainedMessage, ClientCall, HistoryLine, Placement, placement
+from keepsaid.domain.client_history import (
+    CHAIN_MAX,
+    ChainedMessage,
+    ClientCall,
+    HistoryLine,
+    KnownMessages,
+    Placement,
+    placement,
+)
 from keepsaid.domain.client_tools import CallOfClient, ResultOfClient
+from keepsaid.domain.ids import show
 from keepsaid.domain.message import Content, Inbound, ProviderMarks
 from keepsaid.domain.principal import Principal
+from keepsaid.domain.process import ENDLESSLY, Note
 from keepsaid.domain.quotation import FIELD as QUOTED
+from keepsaid.domain.regeneration import FIELD as ANSWERED
+from keepsaid.domain.regeneration import REGENERATE, answered_by
 from keepsaid.errors import InputError
 from keepsaid.pipeline.prompt.client_parts import ClientContext, ClientParts
 from keepsaid.pipeline.tools.client import ClientTools
@@ -33,11 +45,18 @@ class ChatService:
     async def place(self, who: Principal, call: ClientCall) -> Placement:
         """Where a call belongs; the same call again is that of the message that is stored already."""
         here = who.channel, who.name, call.conversation
-        newest = await self._store.histories.newest(here) if call.conversation else None
-        known = list(await self._store.histories.chained(here, call.chain[-CHAIN_MAX:]))
-        if known and len(call.lines) == 1 and known[0].place == call.chain[-1]:
+        histories, chain = self._store.histories, call.chain
+        newest = await histories.newest(here) if call.conversation else None
+        known = list(await histories.chained(here, chain[-CHAIN_MAX:]))
+        if not known or known[0].place != chain[-1]:
+            return placement(call, KnownMessages(known, newest), self._clock.now_ms())
+        if len(call.lines) == 1:
             known[0] = replace(known[0], is_fetched=await self._is_fetched(known[0].id))
-        return placement(call, known, newest, self._clock.now_ms())
+        versions = await histories.versions(known[0].lane[:3], chain[-1]) if call.answer else ()
+        if call.answer and not call.conversation:
+            # another answer belongs to the conversation of the message, whatever other chats begin alike
+            known[1:] = await histories.chained(known[0].lane[:3], chain[-CHAIN_MAX:-1])
+        return placement(call, KnownMessages(known, newest, versions), self._clock.now_ms())
 
     async def goes_on(self, who: Principal, call: ClientCall) -> Placement:
         """Where a call belongs whose client leaves the history to the server, and names the conversation alone.
@@ -52,28 +71,49 @@ class ChatService:
         return await self.place(who, replace(call, follows=last))
 
     async def message(self, who: Principal, message_id: int) -> ChainedMessage:
-        """A message of a conversation of the caller, said by it. Raises InputError for any other."""
+        """A message of a conversation of the caller, said by it, whose response was not deleted.
+
+        Raises InputError for any other.
+        """
         found = await self._store.histories.chained_one(message_id, who.channel, who.name)
         story = None if found is None else await self._store.story(message_id)
-        if found is None or story is None or story.message.inbound.origin.sender != who.sender:
+        is_own = story is not None and story.message.inbound.origin.sender == who.sender
+        if found is None or not is_own or await self._store.note(_deleted(message_id), self._clock.now_ms()):
             raise InputError("there is no such response in a conversation of this key", safe="Nothing was stored.")
         return found
+
+    async def delete_response(self, who: Principal, message_id: int) -> None:
+        """Let a message of the caller be found as a response no more; it and its answer stay in the conversation.
+
+        Raises InputError for any other message, and for one whose response was deleted before.
+        """
+        await self.message(who, message_id)
+        now = self._clock.now_ms()
+        await self._store.apply(Note(_deleted(message_id), str(now), ENDLESSLY, now))
 
     async def inbound(
         self, who: Principal, place: Placement, sent: ClientContext, files: Mapping[str, object]
     ) -> Inbound:
         """The message that a call puts in; `files` are the fields that name what comes with it."""
-        body: dict[str, object] = {"text": place.text, **files, **await self._parts.keep(sent.instructions, sent.tools)}
+        body: dict[str, object] = {**files, **await self._parts.keep(sent.instructions, sent.tools)}
+        event, placing = "", tuple[tuple[int, str], ...]()
+        if (last := place.repeats) is None:
+            body["text"] = place.text
+        else:
+            event, body[ANSWERED] = REGENERATE, await self._said_at(last)
+            asks = f"it asks for another answer to {show('message', last.id)}"
+            placing = ((0, asks), (last.id, f"replaced: another answer was asked for, in the lane of {place.topic}"))
         if place.unseen:
             body[QUOTED] = _as_text(place.unseen)
         payload = json.dumps(body, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
         return Inbound(
             who.origin(place.conversation),
-            Content(payload, place.text),
+            Content(payload, place.text, event),
             ProviderMarks(place.key, place.place),
             topic=place.topic or None,
             forks_after=place.after,
             whole=True,
+            placing=placing,
         )
 
     async def last(self, who: Principal, conversation: str) -> ChainedMessage:
@@ -83,14 +123,22 @@ class ChatService:
             raise InputError("nothing was said in this conversation yet", safe="Nothing was stored.")
         return found
 
-    async def deliver(self, message_id: int, results: Sequence[ResultOfClient]) -> None:
-        """Take in what the client's tools returned for a message's turn. Raises InputError where none waits for it."""
-        if self._tools is not None:
-            await self._tools.deliver(message_id, results)
+    async def deliver(self, message_id: int, results: Sequence[ResultOfClient], *, together: bool = True) -> None:
+        """Take in what the client's tools returned for a message's turn: of calls made `together` all or none.
 
-    async def pending(self, message_id: int) -> CallOfClient | None:
-        """The call that a message's turn waits for its client to make."""
-        return None if self._tools is None else await self._tools.pending(message_id)
+        Raises InputError where none waits for one of them, or some are missing.
+        """
+        if self._tools is not None:
+            await self._tools.deliver(message_id, results, together=together)
+
+    async def pending(self, message_id: int) -> tuple[CallOfClient, ...]:
+        """The calls that a message's turn waits for its client to make."""
+        return () if self._tools is None else await self._tools.pending(message_id)
+
+    async def _said_at(self, last: ChainedMessage) -> int:
+        """The message that has the words of one which may be a request for another answer itself."""
+        story = await self._store.story(last.id)
+        return (None if story is None else answered_by(story.message)) or last.id
 
     async def _is_fetched(self, message_id: int) -> bool:
         story = await self._store.story(message_id)
@@ -98,11 +146,15 @@ class ChatService:
 
     async def _repeats(self, last: ChainedMessage, call: ClientCall) -> bool:
         if call.key:
-            return last.key == call.stored_key
+            return last.said_key == call.stored_key
         story = await self._store.story(last.id)
         said = " ".join(call.lines[-1].text.split())
         is_same = story is not None and " ".join(story.message.text.split()) == normalise(said)
         return is_same and not await self._is_fetched(last.id)
+
+
+def _deleted(message_id: int) -> str:
+    return f"client-deleted:{message_id}"
 
 
 def _as_text(lines: Sequence[HistoryLine]) -> str:

@@ -24,7 +24,7 @@ from keepsaid.pipeline.turn.made_files import FileKeeper, files_in
 from keepsaid.ports import runtime, store_views
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 from keepsaid.ports.store_views import Operations
-from keepsaid.ports.telemetry import CALL_ID
+from keepsaid.ports.telemetry import CALL_ID, STEP_CALLS
 from keepsaid.text.normal import cut, digest, normalise, normalise_json
 from keepsaid.values import frozen
 
@@ -263,6 +263,7 @@ async def run_turn(turn: TurnDeps, steps: StepLog) -> Ran:
         exchange.append(Record(Role.ASSISTANT, answer.text, answer.calls, trust=turn.gate.taint.trust))
         if not answer.calls:
             return Ran(answer.text, tuple(exchange), answer.model, tuple(waiting))
+        STEP_CALLS.set(answer.calls)
         used = [await _use(turn, steps, call) for call in answer.calls]
         turn.using("")
         results = [record for record, _ in used]

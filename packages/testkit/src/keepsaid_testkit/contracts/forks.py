@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keepsaid.domain.commits import IntakeResult
+from keepsaid.domain.commits import IntakeResult, TurnCommit
 from keepsaid.domain.compaction import CutContext, CutReason, Summarise
 from keepsaid.domain.context import Made
 from keepsaid.domain.forgetting import ForgetTargets, RequestForgetting, ScrubForgotten
 from keepsaid.domain.message import Inbound, Lane, ProviderMarks
 from keepsaid.domain.process import Note
-from keepsaid.domain.prompt import Role
+from keepsaid.domain.prompt import Record, Role
+from keepsaid.domain.regeneration import REGENERATE
 from keepsaid.domain.session import MarkUnprocessed
+from keepsaid.domain.turn import Outcome, Usage
 from keepsaid.testing.builders import ROOM, lane_of, said
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
@@ -158,6 +160,35 @@ class ForkContract:
         here = _here(first)
         found = await store.histories.chained((*here[:2], ""), ["hi", "hi and now"])
         assert [one.id for one in found] == [ids[-1], went_on]
+
+    async def test_request_for_another_answer_shows_the_message_and_can_be_left(self, store: ContractStore) -> None:
+        road = StoreDriver(store)
+        one, two = await chat(road, "one", "two")
+        asked = placed("", "place two", fork="f", after=one)
+        asked = replace(
+            asked, content=replace(asked.content, event=REGENERATE), marks=ProviderMarks("again", "place two")
+        )
+        notes = ((0, "it asks for another answer"), (two, "replaced"), (two, "and edited"))
+        received = await road.receive(replace(asked, placing=notes))
+        await road.route(received.lane)
+        claimed = await road.claim_one()
+        record = Record(Role.USER, "two", speaker="ann", ref=f"message:{two}")
+        outcome = Outcome("another answer", (Record(Role.ASSISTANT, "another answer"),), Usage(), "scripted")
+        outcome = replace(outcome, repeats=((received.id, record),))
+        settled_by = TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, outcome, None, 0)
+        assert await store.apply(settled_by)
+        in_fork = ["one", "answer to one", "two", "another answer"]
+        assert [text for _, text in await shown(store, fork_lane("f"))] == in_fork
+        await settled(road, placed("three", "place three", fork="f"), "answer to three")
+        await road.receive(placed("x", "place x", fork="g", after=received.id))
+        assert [text for _, text in await shown(store, fork_lane("g"))] == in_fork
+        versions = await store.histories.versions(_here(asked), "place two")
+        assert [one.id for one in versions] == [received.id, two]
+        stories = [await store.story(one) for one in (received.id, two)]
+        assert [one.placed for one in stories if one is not None] == [
+            "it asks for another answer",
+            "replaced; and edited",
+        ]
 
     async def test_messages_are_found_by_their_places_in_their_account(self, store: ContractStore) -> None:
         road = StoreDriver(store)

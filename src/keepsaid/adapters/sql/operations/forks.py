@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from keepsaid.adapters.sql.operations import sessions
 from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, as_json, column, every, load, one, only, reads, scalar
-from keepsaid.domain.client_history import ChainedMessage
+from keepsaid.domain.client_history import VERSIONS_MAX, ChainedMessage
+from keepsaid.domain.commits import Arrival
 from keepsaid.domain.compaction import CutReason
 from keepsaid.domain.context import TAIL_MAX
 from keepsaid.domain.message import Lane
@@ -38,9 +39,18 @@ def begin(db: SqlSession, lane: Lane, lane_id: int, after: int, at: int) -> None
         db.post(sessions.SQL["set_head"], (lane_id, 1, 0, 0, 0, 1, at))
 
 
+def placing(arrival: Arrival) -> list[Row]:
+    """The rows that say why a new message is in its lane, and what it changes for others."""
+    return [(message_id or arrival.id, reason) for message_id, reason in arrival.inbound.placing]
+
+
 def _answered_until(db: SqlSession, lane_id: int, message_id: int) -> int | None:
-    """The last record of what a message got as its answer; None for one that no turn has answered."""
-    if (shown := one(db, SQL["shown_at"], (lane_id, message_id))) is None:
+    """The last record of what a message got as its answer; None for one that no turn has answered.
+
+    The records of a request for another answer show the message that it answers.
+    """
+    shown = one(db, SQL["shown_at"], (lane_id, message_id)) or one(db, SQL["shown_again"], (lane_id, message_id))
+    if shown is None:
         return None
     position, turn_id = shown
     until: int = only(db, SQL["answered_until"], (lane_id, turn_id, position))[0]
@@ -65,6 +75,10 @@ def _chained(db: SqlSession, place: tuple[str, str, str], places: Sequence[str])
     return [_message(row) for row in every(db, SQL["chained"], (as_json(places), *place))]
 
 
+def _versions(db: SqlSession, place: tuple[str, str, str], hashed: str) -> Sequence[ChainedMessage]:
+    return [_message(row) for row in every(db, SQL["versions"], (hashed, *place, VERSIONS_MAX))]
+
+
 def _newest(db: SqlSession, place: tuple[str, str, str]) -> ChainedMessage | None:
     return next(map(_message, every(db, SQL["newest"], place)), None)
 
@@ -82,5 +96,6 @@ class SqlHistories(SqlView):
     """Messages by their places in the histories of clients; read only."""
 
     chained = reads(_chained)
+    versions = reads(_versions)
     newest = reads(_newest)
     chained_one = reads(_chained_one)

@@ -262,10 +262,8 @@ class MessageInserter:
         return received
 
     def _received(self, db: SqlSession, commits: Sequence[Receive]) -> list[Received]:
-        arrivals = [commit.arrival for commit in commits]
-        indexed = _indexed(db, arrivals)  # before `_catch_up`: the transaction begins in the trip of a first statement
         self._catch_up(db)
-        known = self._known(db, arrivals, indexed)
+        known = self._known(db, [commit.arrival for commit in commits])
         fresh = [commit for commit in commits if commit.arrival.id not in known]
         gains = self._by_lane(db, fresh)
         places = self._lanes.extend(db, gains)
@@ -285,11 +283,11 @@ class MessageInserter:
         write_rows(db, SQL["keep_marks"], marks)
         write_rows(db, SQL["keep_addressed"], [(one.arrival.id,) for one in fresh if one.arrival.inbound.addressed])
         write_rows(db, SQL["keep_files"], [row for one in fresh if one.arrival.inbound.files for row in _files(one)])
+        query.post_each(db, SQL["keep_placed"], [row for one in fresh for row in forks.placing(one.arrival)])
         for counted in Counter(lane.channel for lane, gain in gains.items() for _ in gain).items():
             db.post(SQL["heard"], counted)
         # the keys of new messages; one whose id the index has passed goes into the index at once
-        new = (commit.arrival for commit in fresh)
-        keyed = [(one.key_hash, one.content_hash, one.id) for one in new if one.key_hash]
+        keyed = [(new.key_hash, new.content_hash, new.id) for new in (one.arrival for one in fresh) if new.key_hash]
         self._tail.update((key, id_) for key, _, id_ in keyed)
         write_rows(db, SQL["keep_keys"], [row for row in keyed if row[2] <= self._until])
         if stored:
@@ -328,10 +326,12 @@ class MessageInserter:
             gains.setdefault(lane, []).append(commit)
         return gains
 
-    def _known(
-        self, db: SqlSession, arrivals: Sequence[Arrival], indexed: dict[bytes, tuple[bytes, int]]
-    ) -> dict[int, Received]:
-        """Those that came before, by the id they would have had; `indexed` are those that the index has, by key."""
+    def _known(self, db: SqlSession, arrivals: Sequence[Arrival]) -> dict[int, Received]:
+        """Those that came before, by the id they would have had."""
+        keys = tuple(arrival.key_hash for arrival in arrivals if arrival.key_hash is not None)
+        if not keys:
+            return {}
+        indexed = {row[0]: row[1:] for row in every(db, SQL["known_keys"], (db.texts(keys),))}
         known: dict[int, Received] = {}
         first_here: dict[bytes, Arrival] = {}
         for arrival in arrivals:
@@ -361,14 +361,6 @@ class MessageInserter:
         self._until = max(self._until, until)
         self._tail.clear()
         self._fold_soon = False
-
-
-def _indexed(db: SqlSession, arrivals: Sequence[Arrival]) -> dict[bytes, tuple[bytes, int]]:
-    """Content and message of those keys that the index has."""
-    keys = tuple(arrival.key_hash for arrival in arrivals if arrival.key_hash is not None)
-    return (
-        {key: (content, id_) for key, content, id_ in every(db, SQL["known_keys"], (db.texts(keys),))} if keys else {}
-    )
 
 
 def _files(commit: Receive) -> list[Row]:

@@ -310,12 +310,15 @@ def _end_step(db: SqlSession, commit: commits.TurnCommit, known: str | None) -> 
 def _records_of(commit: commits.TurnCommit, said: Sequence[Row]) -> list[tuple[Record, str, int]]:
     """The records of a turn, each with what it is of and its time: its messages but for commands, then its own."""
     commands = {one.message_id for one in commit.outcome.executed}
-    attached = dict(commit.outcome.attached)
-    records: list[tuple[Record, str, int]] = [
-        (_record(what, speaker, text, attached.get(message_id, "")), f"message:{message_id}", at)
-        for message_id, speaker, text, at, what, *_ in said
-        if message_id not in commands
-    ]
+    attached, repeats = dict(commit.outcome.attached), dict(commit.outcome.repeats)
+    records = list[tuple[Record, str, int]]()
+    for message_id, speaker, text, at, what, *_ in said:
+        shown = repeats.get(message_id)
+        if message_id in commands or (message_id in repeats and shown is None):
+            continue
+        with_it = attached.get(message_id, "")
+        record = replace(shown, attached=with_it) if shown else _record(what, speaker, text, with_it)
+        records.append((record, record.ref or f"message:{message_id}", at))
     records += [(record, record.ref, commit.at) for record in commit.outcome.records]
     if commit.outcome.records and records[-1][0].role is Role.ASSISTANT:
         records[-1] = (records[-1][0], f"reply:{commit.turn_id}", commit.at)

@@ -9,6 +9,12 @@ FROM json_each/*texts*/(?1) AS wanted JOIN message ON message.id = (
 JOIN lane ON lane.id = message.lane_id
 ORDER BY message.id DESC
 
+-- name: versions
+/*part chained*/
+FROM message JOIN lane ON lane.id = message.lane_id
+WHERE message.provider_id = ?1 AND lane.channel = ?2 AND lane.account = ?3 AND lane.conversation = ?4
+ORDER BY message.id DESC LIMIT ?5
+
 -- name: newest
 /*part chained*/
 FROM lane JOIN message ON message.id = lane.last_id
@@ -26,6 +32,14 @@ WHERE message.id = ?1 AND lane.channel = ?2 AND lane.account = ?3 AND lane.conve
 
 -- name: shown_at
 SELECT position, turn_id FROM transcript WHERE ref = 'message:' || ?2 AND ref <> '' AND lane_id = ?1
+
+-- name: shown_again
+SELECT position, turn_id FROM transcript WHERE lane_id = ?1 AND turn_id = (
+  SELECT turn.id FROM message JOIN batch ON batch.lane_id = message.lane_id AND message.number BETWEEN batch.first AND batch.last
+  JOIN turn ON turn.batch_id = batch.id WHERE message.id = ?2 AND message.event = 'regenerate'
+  ORDER BY turn.id DESC LIMIT 1
+)
+ORDER BY position LIMIT 1
 
 -- name: answered_until
 SELECT coalesce(

@@ -137,3 +137,4 @@ INSERT INTO file (message_id, n, state, name, kind, size, ref, next_at) VALUES /
 
 -- name: keep_placed
 INSERT INTO placed (message_id, reason) VALUES (?, ?)
+ON CONFLICT (message_id) DO UPDATE SET reason = substr(placed.reason || '; ' || excluded.reason, 1, 2000)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from keepsaid.domain.client_history import HistoryLine, Side
@@ -42,8 +43,8 @@ class SentPart(NamedTuple):
 class ChatBody:
     """What one call asks: `lines` of users and the assistant, oldest first, with what came with the last of them.
 
-    `tools` are those of the client, `results` what they returned for the call that its turn waits for. `ignored` are
-    the parameters that have no effect here.
+    `tools` are those of the client, `results` what they returned for the calls that its turn waits for; `parallel`
+    says that several calls may come at once. `ignored` are the parameters that have no effect here.
     """
 
     lines: tuple[HistoryLine, ...]
@@ -54,14 +55,16 @@ class ChatBody:
     tools: tuple[OfferedTool, ...] = ()
     results: tuple[ResultOfClient, ...] = ()
     ignored: tuple[str, ...] = ()
+    parallel: bool = True
 
 
 _CHAT = frozenset({
     "model", "messages", "stream", "stream_options", "user", "metadata", "store", "prompt_cache_key", "tools",
+    "parallel_tool_calls",
 })  # fmt: skip
 _RESPONSE = frozenset({
     "model", "input", "instructions", "stream", "user", "metadata", "store", "conversation", "previous_response_id",
-    "prompt_cache_key", "tools",
+    "prompt_cache_key", "tools", "parallel_tool_calls",
 })  # fmt: skip
 
 
@@ -73,8 +76,8 @@ def completion_request(fields: Fields) -> ChatBody:
     results = _results(messages, "tool_call_id", "content")
     lines, instructions, parts = _read(messages, "messages", is_answered=bool(results))
     tools, ignored = _tools(fields)
-    ignored = (*_others(fields, _CHAT), *ignored)
-    return ChatBody(lines, instructions, parts, _flag(fields, "stream"), with_usage, tools, results, ignored)
+    made = ChatBody(lines, instructions, parts, _flag(fields, "stream"), with_usage, tools, results)
+    return replace(made, ignored=(*_others(fields, _CHAT), *ignored), parallel=_is_parallel(fields))
 
 
 def response_request(fields: Fields) -> ChatBody:
@@ -89,8 +92,8 @@ def response_request(fields: Fields) -> ChatBody:
         raise InputError(f"instructions must be text, not {kind_of(above)}")
     whole = "\n\n".join(filter(None, (above or "", instructions)))
     tools, ignored = _tools(fields)
-    ignored = (*_others(fields, _RESPONSE), *ignored)
-    return ChatBody(lines, whole, parts, _flag(fields, "stream"), tools=tools, results=results, ignored=ignored)
+    made = ChatBody(lines, whole, parts, _flag(fields, "stream"), tools=tools, results=results)
+    return replace(made, ignored=(*_others(fields, _RESPONSE), *ignored), parallel=_is_parallel(fields))
 
 
 def _read(
@@ -206,6 +209,10 @@ def _flag(fields: Fields, name: str) -> bool:
     if not isinstance(value, bool):
         raise InputError(f"{name} must be true or false")
     return value
+
+
+def _is_parallel(fields: Fields) -> bool:
+    return fields.get("parallel_tool_calls") is None or _flag(fields, "parallel_tool_calls")
 
 
 def _others(fields: Fields, known: frozenset[str]) -> tuple[str, ...]:

@@ -18,11 +18,11 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.message import Lane
 from keepsaid.domain.principal import Principal
 from keepsaid.domain.receipt import chosen_in
-from keepsaid.domain.turn import Usage
+from keepsaid.domain.turn import StepKind, Usage
 from keepsaid.errors import InputError, Stopping
 from keepsaid.interfaces.http.bodies import run_on_reader
 from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields
-from keepsaid.interfaces.http.openai.conversation import message_key, named_conversation
+from keepsaid.interfaces.http.openai.conversation import answer_name, message_key, named_conversation
 from keepsaid.interfaces.http.responses import NotAnswered
 from keepsaid.interfaces.http.sent_files import FILES, read_files, receive_with_files
 from keepsaid.pipeline.prompt.client_parts import ClientContext
@@ -81,6 +81,14 @@ class Answered:
         return {"X-Keepsaid-Turn": show("turn", self.story.turn_id), "X-Keepsaid-Memories": str(self.memories)}
 
 
+@frozen
+class PendingCalls:
+    """The calls that the client is to make before the answer comes, and what the model cost since its last calls."""
+
+    calls: tuple[CallOfClient, ...]
+    usage: Usage = Usage()
+
+
 async def begin(site: ChatSite, wanted: ChatBody, call: ClientCall, *, goes_on: bool = False) -> StoredCall:
     """Put a call's message in, unless it is there already. Raises InputError, KeyConflict and StoreError.
 
@@ -95,7 +103,7 @@ async def begin(site: ChatSite, wanted: ChatBody, call: ClientCall, *, goes_on: 
         return StoredCall(stored.id, stored.lane, stored.received_at, wanted)
     fields = {FILES: [part.as_field for part in wanted.parts]}
     sent = None
-    if wanted.parts:
+    if wanted.parts and place.repeats is None:
         sent = await run_on_reader(site.request, lambda _: read_files(fields, instance.config.files.bytes_max))
     named = {FILES: sent.named} if sent is not None else {}
     inbound = await chats.inbound(who, place, ClientContext(wanted.instructions, wanted.tools), named)
@@ -109,13 +117,14 @@ async def _with_results(site: ChatSite, wanted: ChatBody, call: ClientCall) -> S
     chats = site.instance.services.chats
     stored = call.follows
     if stored is None and call.lines:
-        stored = (await chats.place(site.who, call)).stored
+        # the same answer, whatever the client calls it: its tools belong to the newest
+        stored = (await chats.place(site.who, replace(call, answer=""))).stored
     if stored is None and call.conversation:
         stored = await chats.last(site.who, call.conversation)
     if stored is None:
         ids = ", ".join(repr(cut(one.call_id, 80)) for one in wanted.results)
         raise InputError(f"no turn waits for the results of these calls: {ids}", safe="Nothing was changed.")
-    await chats.deliver(stored.id, wanted.results)
+    await chats.deliver(stored.id, wanted.results, together=wanted.parallel)
     return StoredCall(stored.id, stored.lane, stored.received_at, wanted)
 
 
@@ -130,33 +139,53 @@ async def follow(site: ChatSite, chat: StoredCall) -> AsyncGenerator[AnswerProgr
     raise Stopping("the server stops before the answer is there", safe="The message is stored.", hint=_AGAIN)
 
 
-async def answer_of(instance: Instance, story: views.Story) -> Answered:
-    """The answer of a settled message. Raises NotAnswered where it waits for a person."""
+async def answer_of(instance: Instance, story: views.Story, request: ChatBody = NOTHING_ASKED) -> Answered:
+    """The answer of a settled message, with the cost of its turn since the last calls of the request's tools.
+
+    Raises NotAnswered where it waits for a person.
+    """
     if story.state in ("review", "dead"):
         error = story.batch.error if story.batch is not None else ""
         raise NotAnswered(f"the message was not answered: {error or story.state}")
     text = "\n\n".join(reply.draft.text for reply in story.replies)
     turn = None if story.turn_id is None else await instance.operations.turn(story.turn_id)
-    return Answered(text, story) if turn is None else Answered(text, story, turn.usage, len(chosen_in(turn.trace)))
+    if turn is None:
+        return Answered(text, story)
+    usage = _usage_since_calls(turn, request) if request.tools else turn.usage
+    return Answered(text, story, usage, len(chosen_in(turn.trace)))
+
+
+def _usage_since_calls(turn: views.TurnStory, request: ChatBody) -> Usage:
+    """What a turn cost after the last calls of its client that were made: each answer of a loop names its own part."""
+    names, usage = {tool.name for tool in request.tools}, Usage()
+    for step in turn.steps:
+        made = step.kind is StepKind.TOOL and step.state == "finished" and step.subject in names
+        usage = Usage() if made else usage + step.usage
+    return usage
 
 
 class CallWatch:
-    """Looks for a call that a turn waits for its client to make: at once, and whenever progress may have led to one."""
+    """Looks for calls that a turn waits for its client to make: at once, and whenever progress may have led to some."""
 
     def __init__(self, site: ChatSite, chat: StoredCall) -> None:
-        self._chats, self._message_id = site.instance.services.chats, chat.message_id
+        self._instance, self._chat = site.instance, chat
         self._looked = False
 
-    async def after(self, progress: AnswerProgress) -> CallOfClient | None:
-        """The call that waits now, if there is one."""
+    async def after(self, progress: AnswerProgress) -> PendingCalls | None:
+        """The calls that wait now, if there are any; one alone for a client that makes one at a time."""
         if self._looked and progress.kind not in ("tool", "silence"):
             return None
         self._looked = True
-        return await self._chats.pending(self._message_id)
+        if not (calls := await self._instance.services.chats.pending(self._chat.message_id)):
+            return None
+        request, story = self._chat.request, await self._instance.operations.story(self._chat.message_id)
+        turn = None if story is None or story.turn_id is None else await self._instance.operations.turn(story.turn_id)
+        usage = Usage() if turn is None else _usage_since_calls(turn, request)
+        return PendingCalls(calls if request.parallel else calls[:1], usage)
 
 
-async def whole_answer(site: ChatSite, chat: StoredCall) -> Answered | CallOfClient:
-    """The answer once it is there, or the call that the client is to make first.
+async def whole_answer(site: ChatSite, chat: StoredCall) -> Answered | PendingCalls:
+    """The answer once it is there, or the calls that the client is to make first.
 
     Raises ClientDisconnect if the client leaves before: then the answer waits for the next call.
     """
@@ -164,9 +193,9 @@ async def whole_answer(site: ChatSite, chat: StoredCall) -> Answered | CallOfCli
     async with aclosing(follow(site, chat)) as progress:
         async for one in progress:
             if one.story.state in SETTLED:
-                return await answer_of(site.instance, one.story)
-            if (call := await watch.after(one)) is not None:
-                return call
+                return await answer_of(site.instance, one.story, chat.request)
+            if (calls := await watch.after(one)) is not None:
+                return calls
             if one.kind == "silence" and await site.request.is_disconnected():
                 raise ClientDisconnect
     raise AssertionError("following ends with a settled message")
@@ -202,7 +231,8 @@ def call_of(site: ChatSite, wanted: ChatBody, fields: Fields, named: str = "") -
     otherwise = cached if isinstance(cached, str) else ""
     conversation = named_conversation(site.request, settings, site.who, named, otherwise)
     speaker = site.who.sender if site.who.people else ""
-    return ClientCall(wanted.lines, conversation, message_key(site.request), speaker=speaker)
+    key, answer = message_key(site.request), answer_name(site.request)
+    return ClientCall(wanted.lines, conversation, key, speaker=speaker, answer=answer)
 
 
 def _ascii(text: str) -> str:

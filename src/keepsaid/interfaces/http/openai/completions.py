@@ -43,9 +43,9 @@ async def complete(site: chats.ChatSite, fields: Fields) -> Response:
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
     answer = await chats.whole_answer(site, chat)
     message = {"role": "assistant", "content": None, "refusal": None}
-    if isinstance(answer, CallOfClient):
-        choice = _choice({**message, "tool_calls": [_call(answer)]}, "tool_calls")
-        shape = {**_head(chat, "chat.completion"), "choices": [choice], "usage": _usage(Usage())}
+    if isinstance(answer, chats.PendingCalls):
+        choice = _choice({**message, "tool_calls": [_call(one) for one in answer.calls]}, "tool_calls")
+        shape = {**_head(chat, "chat.completion"), "choices": [choice], "usage": _usage(answer.usage)}
         return JSONResponse(shape, headers=chat.headers)
     choice = _choice({**message, "content": answer.text}, "stop")
     shape = {**_head(chat, "chat.completion"), "choices": [choice], "usage": _usage(answer.usage)}
@@ -100,14 +100,13 @@ async def _stream(site: chats.ChatSite, chat: chats.StoredCall) -> AsyncIterator
                 if isinstance(one, str):
                     yield chunk({"content": one}) if one else ": still here\n\n"
                     continue
-                if isinstance(one, CallOfClient):
-                    yield chunk({"tool_calls": [{"index": 0, **_call(one)}]})
-                    yield chunk({}, "tool_calls")
-                    break
-                yield chunk({}, "stop")
+                if isinstance(one, chats.PendingCalls):
+                    yield chunk({"tool_calls": [{"index": n, **_call(call)} for n, call in enumerate(one.calls)]})
+                yield chunk({}, "tool_calls" if isinstance(one, chats.PendingCalls) else "stop")
                 if chat.request.with_usage:
                     yield event({**head, "choices": [], "usage": _usage(one.usage)})
-                await site.instance.services.asking.mark_seen(one.story)
+                if isinstance(one, chats.Answered):
+                    await site.instance.services.asking.mark_seen(one.story)
     except KeepsaidError as error:
         yield event(error_body(error))
     yield _DONE
@@ -115,8 +114,8 @@ async def _stream(site: chats.ChatSite, chat: chats.StoredCall) -> AsyncIterator
 
 async def pieces(
     site: chats.ChatSite, chat: chats.StoredCall
-) -> AsyncGenerator[str | chats.Answered | CallOfClient, None]:
-    """The answer in pieces, "" for ten seconds of silence, and at last the whole or a call that the client is to make.
+) -> AsyncGenerator[str | chats.Answered | chats.PendingCalls, None]:
+    """The answer in pieces, "" for ten seconds of silence, and at last the whole or calls that the client is to make.
 
     Raises Stopping and NotAnswered.
     """
@@ -127,12 +126,12 @@ async def pieces(
             if one.kind == "tool":
                 sent.tool()
             if one.story.state in SETTLED:
-                answer = await chats.answer_of(site.instance, one.story)
+                answer = await chats.answer_of(site.instance, one.story, chat.request)
                 if rest := sent.rest(answer.text):
                     yield rest
                 yield answer
-            elif (call := await watch.after(one)) is not None:
-                yield call
+            elif (calls := await watch.after(one)) is not None:
+                yield calls
                 return
             elif one.kind == "piece" and one.text:
                 yield sent.piece(one.text)

@@ -17,6 +17,7 @@ OWN = "x-keepsaid-conversation"
 """The header that names a conversation before any other; the same name as in the calls of agents."""
 
 _KEYS = ("idempotency-key", "x-keepsaid-message")
+_ANSWER = "x-keepsaid-answer"
 _PERSON = "x-openwebui-user-id"
 _CHARS_MAX = 200
 _UNFILLED = "{{"
@@ -58,6 +59,11 @@ def named_conversation(
 def message_key(request: Request) -> str:
     """The name that a client gives its message; "" for none."""
     return next((_fitting(given) for name in _KEYS if (given := _header(request, name))), "")
+
+
+def answer_name(request: Request) -> str:
+    """The name that a client gives the answer; "" for none."""
+    return _fitting(_header(request, _ANSWER))
 
 
 def _of_person(who: Principal, conversation: str) -> str:

@@ -14,6 +14,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.client_tools import CallOfClient
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.principal import Principal
+from keepsaid.domain.turn import Usage
 from keepsaid.errors import InputError, KeepsaidError
 from keepsaid.interfaces.http.openai import chats
 from keepsaid.interfaces.http.openai.chat_requests import Fields, response_request
@@ -43,8 +44,9 @@ async def respond(site: chats.ChatSite, fields: Fields) -> Response:
         headers = {**chat.headers, **STREAM_HEADERS}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
     answer = await chats.whole_answer(site, chat)
-    if isinstance(answer, CallOfClient):
-        return JSONResponse({**shape, "status": "completed", "output": [_call(answer)]}, headers=chat.headers)
+    if isinstance(answer, chats.PendingCalls):
+        done = {"status": "completed", "output": [*map(_call, answer.calls)], "usage": _usage(answer.usage)}
+        return JSONResponse({**shape, **done}, headers=chat.headers)
     response = ConfirmedResponse(
         {**shape, **_finished(chat, answer)}, partial(site.instance.services.asking.mark_seen, answer.story)
     )
@@ -52,8 +54,17 @@ async def respond(site: chats.ChatSite, fields: Fields) -> Response:
     return response
 
 
+async def delete(instance: Instance, who: Principal, response_id: str) -> Response:
+    """Delete a response, not the message that it answers. Raises NotFound, also for one that was deleted before."""
+    try:
+        await instance.services.chats.delete_response(who, _number(response_id))
+    except InputError as error:
+        raise NotFound(error.what) from error
+    return JSONResponse({"id": response_id, "object": "response", "deleted": True})
+
+
 async def fetch(instance: Instance, who: Principal, response_id: str) -> Response:
-    """A response as it is now. Raises NotFound for one of another conversation, NotAnswered."""
+    """A response as it is now. Raises NotFound for one that was deleted or is of another conversation, NotAnswered."""
     message_id = _number(response_id)
     try:
         found = await instance.services.chats.message(who, message_id)
@@ -107,7 +118,7 @@ def _head(chat: chats.StoredCall) -> dict[str, Any]:
         "incomplete_details": None,
         "instructions": None,
         "metadata": {},
-        "parallel_tool_calls": False,
+        "parallel_tool_calls": chat.request.parallel,
         "temperature": None,
         "tool_choice": "auto",
         "tools": [],
@@ -133,14 +144,17 @@ def _content(text: str) -> dict[str, Any]:
 
 
 def _finished(chat: chats.StoredCall, answer: chats.Answered) -> Mapping[str, Any]:
-    usage = {
-        "input_tokens": answer.usage.tokens_in,
+    return {"status": "completed", "output": [_item(chat, answer.text)], "usage": _usage(answer.usage)}
+
+
+def _usage(usage: Usage) -> Mapping[str, Any]:
+    return {
+        "input_tokens": usage.tokens_in,
         "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": answer.usage.tokens_out,
+        "output_tokens": usage.tokens_out,
         "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": answer.usage.tokens_in + answer.usage.tokens_out,
+        "total_tokens": usage.tokens_in + usage.tokens_out,
     }
-    return {"status": "completed", "output": [_item(chat, answer.text)], "usage": usage}
 
 
 class _Events:
@@ -171,8 +185,8 @@ class _Events:
         self._texts.append(piece)
         yield self.make("response.output_text.delta", **self._place, delta=piece, logprobs=[])
 
-    def end(self, done: chats.Answered | CallOfClient) -> Iterator[str]:
-        """The answer is whole, or the client is to make a call first."""
+    def end(self, done: chats.Answered | chats.PendingCalls) -> Iterator[str]:
+        """The answer is whole, or the client is to make calls first."""
         output = list[dict[str, Any]]()
         if isinstance(done, chats.Answered) and not self._texts:
             yield from self.text("")
@@ -182,11 +196,11 @@ class _Events:
             yield self.make("response.output_text.done", **self._place, text=whole, logprobs=[])
             yield self.make("response.content_part.done", **self._place, part=_content(whole))
             yield self.make("response.output_item.done", output_index=0, item=output[0])
-        if isinstance(done, CallOfClient):
-            yield from self._call(done, len(output))
-            output.append(_call(done))
-        finished = _finished(self._chat, done) if isinstance(done, chats.Answered) else {"status": "completed"}
-        yield self.make("response.completed", response={**self._shape, **finished, "output": output})
+        for call in done.calls if isinstance(done, chats.PendingCalls) else ():
+            yield from self._call(call, len(output))
+            output.append(_call(call))
+        finished = {"status": "completed", "output": output, "usage": _usage(done.usage)}
+        yield self.make("response.completed", response={**self._shape, **finished})
 
     def fail(self, error: KeepsaidError) -> str:
         """The answer does not come."""

@@ -50,6 +50,7 @@ class OpenAIEndpoint:
             self._route("POST", "/v1/chat/completions", self._chat, talk),
             self._route("POST", "/v1/responses", self._respond, talk),
             self._route("GET", "/v1/responses/{id}", self._response, talk),
+            self._route("DELETE", "/v1/responses/{id}", self._delete, talk),
         )
 
     def _route(self, method: str, path: str, endpoint: responses.Endpoint, scopes: tuple[Scope, ...]) -> OpenRoute:
@@ -95,6 +96,11 @@ class OpenAIEndpoint:
         """A response of the agent as it is now, in OpenAI's form."""
         who = self._caller(request, Scope.TALK)
         return await agent.fetch(self._instance, speaker_of(request, who, {}), request.path_params["id"])
+
+    async def _delete(self, request: Request) -> Response:
+        """Delete a response of the agent, in OpenAI's form; the conversation stays as it is."""
+        who = self._caller(request, Scope.TALK)
+        return await agent.delete(self._instance, speaker_of(request, who, {}), request.path_params["id"])
 
     async def _answered(
         self, answer: Answer, request: Request, who: Principal, fields: Mapping[str, object]
