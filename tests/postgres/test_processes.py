@@ -24,14 +24,20 @@ class Fleet:
     """Homes whose settings name one database, each with a process that serves in a role."""
 
     def __init__(
-        self, place: PostgresPlace, folder: Path, *roles: str, leader: PostgresPlace | None = None, redis: str = ""
+        self,
+        place: PostgresPlace,
+        folder: Path,
+        *roles: str,
+        leader: PostgresPlace | None = None,
+        redis: str = "",
+        config: str = _CONFIG,
     ) -> None:
         self._roles = roles
         urls = [(leader or place).url, *[place.url] * (len(roles) - 1)]
         relay = {"KEEPSAID_STORE__REDIS": redis} if redis else {}
         self.homes = [Program(folder / f"home{n}", {"KEEPSAID_STORE__URL": url, **relay}) for n, url in enumerate(urls)]
         first, *others = self.homes
-        first.configure(_CONFIG)
+        first.configure(config)
         first.run("memory", "add", "My desk is blue")
         for other in others:
             shutil.copytree(first.home, other.home)

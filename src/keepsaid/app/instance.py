@@ -236,6 +236,7 @@ class Instance:
         """Keep what was said and answered elsewhere, messages of one lane. Raises InputError or StoreError."""
         if self.failure is not None:
             raise copy(self.failure)
+        self.life.terms.check_takes_in()
         inactive_ms = self.config.sessions.terms().inactive_ms
         return await TalkIntake(self._door[1], self.owner, self.flow.hints, inactive_ms).record(said)
 

@@ -9,7 +9,6 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Content, Inbound, ProviderMarks
 from keepsaid.domain.principal import Principal, Scope
-from keepsaid.domain.process import ProcessRole
 from keepsaid.errors import InputError
 from keepsaid.interfaces.agent_fields import CALL_FIELDS, KEY_CHARS_MAX, LEASE_S, LEASE_S_MAX, LEASES_MAX, WAIT_S_MAX
 from keepsaid.interfaces.fields import bounded_field, text_field
@@ -28,8 +27,7 @@ Fields = Mapping[str, object]
 async def put(here: Instance, who: Principal, fields: Fields) -> Shape:
     """Store `text` as said by the caller in `conversation`; the agent answers it. Under a `key` it is stored once."""
     check_scope(who, Scope.TALK)
-    if here.life.terms.role is ProcessRole.WORKER:
-        raise InputError("this process is a worker (--role worker), and takes no messages", safe=_UNSTORED)
+    here.life.terms.check_takes_in()
     if unknown := sorted(set(fields) - _PUT):
         raise InputError(f"unknown field {cut(unknown[0], 80)!r}; known: {', '.join(sorted(_PUT))}")
     text, conversation = (text_field(fields, name) for name in ("text", "conversation"))

@@ -21,7 +21,7 @@ from keepsaid.domain.batch import (
     next_beat_ms,
     trial_limit_ms,
 )
-from keepsaid.errors import KeepsaidError, LeaseLost, StoreError
+from keepsaid.errors import InputError, KeepsaidError, LeaseLost, StoreError
 from keepsaid.ports import model, runtime, store_views
 from keepsaid.values import frozen
 
@@ -46,6 +46,15 @@ class LifeTerms:
     def works(self) -> bool:
         """Whether it runs turns and tasks."""
         return self.role is not process.ProcessRole.DOOR
+
+    def check_takes_in(self) -> None:
+        """Raise InputError in a process that takes no messages, calls of chats or recorded talk: a worker."""
+        if self.role is process.ProcessRole.WORKER:
+            raise InputError(
+                "this process is a worker (--role worker), and takes no messages",
+                safe="Nothing was stored.",
+                hint="call a process that has the role all or door",
+            )
 
 
 class ProcessAge:

@@ -22,7 +22,7 @@ from keepsaid.domain.agent_hook import (
     tool_text,
 )
 from keepsaid.domain.principal import Principal, Scope
-from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute
+from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, check_takes_in
 from keepsaid.interfaces.http.responses import BadRequest, NotFound
 from keepsaid.interfaces.shapes import Shape
 from keepsaid.text.normal import cut
@@ -38,6 +38,7 @@ _GIVING = (HookEvent.START, HookEvent.PROMPT)
 
 async def answer_hook(instance: Instance, call: OwnerCall) -> Shape:
     """Do what a hook's event asks for; memory for the agent in `hookSpecificOutput`, or an empty object."""
+    check_takes_in(instance)
     agent = call.request.path_params["agent"]
     if agent not in AGENTS:
         raise NotFound(f"there are no hooks of {cut(agent, 80)!r}; known: {', '.join(AGENTS)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
 from typing import Any, Literal, NamedTuple
 
 from starlette.requests import Request
@@ -12,6 +13,7 @@ from starlette.routing import Route
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import PREFIXES, read
 from keepsaid.domain.principal import Principal, Scope
+from keepsaid.errors import InputError
 from keepsaid.interfaces.http import responses
 from keepsaid.interfaces.http.bodies import body_of, fields_in
 from keepsaid.interfaces.http.gate import Gate
@@ -86,6 +88,25 @@ class OwnerCall(NamedTuple):
 
 def no_such(kind: str, hint: str | None = None) -> responses.NotFound:
     return responses.NotFound(f"there is no such {kind}", hint=hint or _LISTED_BY.get(kind))
+
+
+def from_outside(instance: Instance, endpoint: responses.Endpoint) -> responses.Endpoint:
+    """An endpoint that messages come in by; in a worker it answers that there is none."""
+
+    @wraps(endpoint)
+    async def answer(request: Request) -> Response:
+        check_takes_in(instance)
+        return await endpoint(request)
+
+    return answer
+
+
+def check_takes_in(instance: Instance) -> None:
+    """Raise NotFound in a worker: what comes in is taken by another process."""
+    try:
+        instance.life.terms.check_takes_in()
+    except InputError as error:
+        raise responses.NotFound(error.what, safe=error.safe, hint=error.hint) from error
 
 
 class OwnerRoute(NamedTuple):

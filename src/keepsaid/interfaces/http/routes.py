@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import partial, wraps
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -55,8 +55,8 @@ def routes(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> tup
     stream = calls.OwnerRoute(
         "GET", "/v1/events", list_events, query=("topics", "after"), gives=many(OBJECT), media=_BATCH
     )
-    hook, put = (_from_outside(instance, one) for one in (partial(_hook, instance), chat.put))
-    put_raw, metric = _from_outside(instance, chat.put_raw), partial(metrics.show_metrics, instance, gate)
+    hook, put = (calls.from_outside(instance, one) for one in (partial(_hook, instance), chat.put))
+    put_raw, metric = calls.from_outside(instance, chat.put_raw), partial(metrics.show_metrics, instance, gate)
     talk, story = (Scope.TALK,), "/v1/messages/{id}"
     talking = "/v1/conversations/{conversation}/events"
     raw, ignored = messages.RAW_QUERY, {"anyOf": [ref("Receipt"), gives(ignored=TEXT)]}
@@ -85,18 +85,6 @@ def routes(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> tup
         *operator.EVENT_ROUTES,
         OpenRoute("POST", "/hooks/{name}", hook, "provider", takes=OBJECT, statuses=(200, 202)),
     )
-
-
-def _from_outside(instance: Instance, endpoint: responses.Endpoint) -> responses.Endpoint:
-    """An endpoint that messages come in by; that of a worker takes none."""
-    if instance.life.terms.role is not ProcessRole.WORKER:
-        return endpoint
-
-    @wraps(endpoint)
-    async def refuse(_request: Request) -> Response:
-        raise responses.NotFound("this process is a worker (--role worker), and takes no messages")
-
-    return refuse
 
 
 async def _health(instance: Instance, _request: Request) -> Response:

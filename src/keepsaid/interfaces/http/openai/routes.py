@@ -12,7 +12,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.principal import Principal, Scope
 from keepsaid.interfaces.http import responses
 from keepsaid.interfaces.http.bodies import body_of, fields_in
-from keepsaid.interfaces.http.calls import OpenRoute
+from keepsaid.interfaces.http.calls import OpenRoute, from_outside
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.openai import completions, embeddings
 from keepsaid.interfaces.http.openai import responses as agent
@@ -47,8 +47,8 @@ class OpenAIEndpoint:
             self._route("GET", "/v1/models", self._models, either),
             self._route("GET", "/v1/models/{id:path}", self._model, either),
             self._route("POST", "/v1/embeddings", self._embeddings, (Scope.READ,)),
-            self._route("POST", "/v1/chat/completions", self._chat, talk),
-            self._route("POST", "/v1/responses", self._respond, talk),
+            self._route("POST", "/v1/chat/completions", from_outside(self._instance, self._chat), talk),
+            self._route("POST", "/v1/responses", from_outside(self._instance, self._respond), talk),
             self._route("GET", "/v1/responses/{id}", self._response, talk),
             self._route("DELETE", "/v1/responses/{id}", self._delete, talk),
         )
