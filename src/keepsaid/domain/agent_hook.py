@@ -95,6 +95,14 @@ def repeated_key(text: str, number: int) -> str:
     return f"said:{digest(text).hex()}:{number}"
 
 
+def answer_key(text: str, number: int) -> str:
+    """Return the key of an answer of a transcript: its text, and how many times the session has had that text.
+
+    The call that ends a turn brings the same text, and may come before the transcript is written.
+    """
+    return f"answered:{digest(text).hex()}:{number}"
+
+
 def tool_text(given: object, output: object) -> str:
     """Return the input and the output of a tool as one text."""
     return public_text("\n".join(_as_text(one) for one in (given, output) if one not in (None, "", {}, [])))

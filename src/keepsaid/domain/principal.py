@@ -32,8 +32,8 @@ class Principal:
     `name` is that of its key, and the account of its conversations: another key's conversation of the same name is
     another conversation. With `direct`, only its sender and an agent are in them, so that what the sender may read is
     read. `everything` is the operator, who reads as the owner does. With `people`, the key is that of a program with
-    users of its own, and a call may name who speaks. `operates` is who came with the operator's token, or has the home
-    open: tasks, schedules and the status are the operator's.
+    users of its own, and a call may name who speaks, by an id and as `called` among people. `operates` is who came with
+    the operator's token, or has the home open: tasks, schedules and the status are the operator's.
     """
 
     name: str
@@ -45,10 +45,11 @@ class Principal:
     everything: bool = False
     people: bool = False
     operates: bool = False
+    called: str = ""
 
-    def speaking_as(self, person: str) -> Principal:
+    def speaking_as(self, person: str, called: str = "") -> Principal:
         """The same key in the name of one of its people; itself where it has no people, or nobody is named."""
-        return replace(self, sender=person) if self.people and person else self
+        return replace(self, sender=person, called=called) if self.people and person else self
 
     def may(self, scope: Scope) -> bool:
         """Whether it may do what a scope opens."""
@@ -56,7 +57,8 @@ class Principal:
 
     def origin(self, conversation: str) -> Origin:
         """Where it says something in one of its conversations."""
-        return Origin(self.channel, self.name, conversation, self.sender, direct=self.direct, trust=self.trust)
+        where = self.channel, self.name, conversation
+        return Origin(*where, self.sender, self.called, direct=self.direct, trust=self.trust)
 
     def lane(self, conversation: str) -> Lane:
         """The root lane of one of its conversations."""

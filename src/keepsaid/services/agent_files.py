@@ -14,7 +14,14 @@ from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from keepsaid.domain.agent_hook import HookLine, TranscriptLine, prompt_key, repeated_key, transcript_line
+from keepsaid.domain.agent_hook import (
+    HookLine,
+    TranscriptLine,
+    answer_key,
+    prompt_key,
+    repeated_key,
+    transcript_line,
+)
 from keepsaid.domain.project import folder_project, remote_in, remote_project
 from keepsaid.values import frozen
 
@@ -39,10 +46,10 @@ class Workplace(NamedTuple):
 
 @frozen
 class TranscriptMark:
-    """How far a transcript was read: a position in bytes, and how many times each prompt came before it."""
+    """How far a transcript was read: a position in bytes, and how many times each prompt and answer came before it."""
 
     position: int = 0
-    prompts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class TranscriptPart(NamedTuple):
@@ -82,14 +89,14 @@ def read_transcript(file: Path, session: str, mark: TranscriptMark) -> Transcrip
         size = os.fstat(opened.fileno()).st_size
         mark = mark if mark.position <= size else TranscriptMark()
         opened.seek(mark.position)
-        position, prompts, lines = mark.position, dict(mark.prompts), list[HookLine]()
+        position, counts, lines = mark.position, dict(mark.counts), list[HookLine]()
         for raw, size in _lines(opened):
             position += size
             if raw and (line := transcript_line(raw, session)):
-                lines.append(HookLine(line.text, line.answer, _key(line, prompts)))
+                lines.append(HookLine(line.text, line.answer, _key(line, counts)))
             if len(lines) == _LINES_MAX:
                 break
-    return TranscriptPart(tuple(lines), TranscriptMark(position, prompts))
+    return TranscriptPart(tuple(lines), TranscriptMark(position, counts))
 
 
 def next_prompt_key(file: Path | None, session: str, mark: TranscriptMark, text: str) -> str:
@@ -97,21 +104,23 @@ def next_prompt_key(file: Path | None, session: str, mark: TranscriptMark, text:
 
     The same call at the same position gives the same key, and so does the line of the prompt later.
     """
-    prompts: Mapping[str, int] = mark.prompts
+    counts: Mapping[str, int] = mark.counts
     with suppress(OSError):
-        prompts = prompts if file is None else read_transcript(file, session, mark).mark.prompts
-    return repeated_key(text, prompts.get(repeated_key(text, 0), 0) + 1)
+        counts = counts if file is None else read_transcript(file, session, mark).mark.counts
+    return repeated_key(text, counts.get(repeated_key(text, 0), 0) + 1)
 
 
-def _key(line: TranscriptLine, prompts: dict[str, int]) -> str:
-    """The key of a line: that of its prompt where it is the first with that name, else its own."""
-    if line.answer:
-        return line.uuid
-    name = prompt_key(line.prompt_id) if line.prompt_id else repeated_key(line.text, 0)
-    prompts[name] = prompts.get(name, 0) + 1
+def _key(line: TranscriptLine, counts: dict[str, int]) -> str:
+    """The key of a line: that of its prompt where it is the first with that name, else its text and how often it came.
+
+    Of further lines with the name of a prompt each has its own.
+    """
+    numbered = answer_key if line.answer else repeated_key
+    name = prompt_key(line.prompt_id) if line.prompt_id else numbered(line.text, 0)
+    counts[name] = counts.get(name, 0) + 1
     if not line.prompt_id:
-        return repeated_key(line.text, prompts[name])
-    return name if prompts[name] == 1 else line.uuid
+        return numbered(line.text, counts[name])
+    return name if counts[name] == 1 else line.uuid
 
 
 def _lines(opened: BinaryIO) -> Iterator[tuple[bytes, int]]:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from keepsaid.domain.agent_hook import (
@@ -17,6 +18,7 @@ from keepsaid.domain.agent_hook import (
     HookCall,
     HookEvent,
     HookLine,
+    answer_key,
     cut_bytes,
     prompt_key,
     public_text,
@@ -83,7 +85,9 @@ class AgentHooks:
         if place.off:
             return ""
         file = None
-        if transcripts is not None and call.transcript:
+        if transcripts is None:
+            call = replace(call, transcript="")
+        elif call.transcript:
             file = await asyncio.to_thread(agent_files.transcript_file, call.transcript, transcripts)
         return await self._answered(in_project(who, place.project), call.conversation(place.project), call, file)
 
@@ -150,8 +154,7 @@ class AgentHooks:
         if file is None:
             lines = [*call.lines]
             if call.answer and not lines:
-                key = call.prompt_id or digest(call.answer).hex()
-                lines.append(HookLine(public_text(call.answer), answer=True, key=f"answer:{key}"))
+                lines.append(_last_answer(call))
             await self._record(who, conversation, lines)
             return
         async with session.reading:
@@ -187,6 +190,13 @@ class AgentHooks:
         while len(self._sessions) > _SESSIONS_MAX:
             self._sessions.popitem(last=False)
         return found
+
+
+def _last_answer(call: HookCall) -> HookLine:
+    """The last answer of a call; where a transcript is not written yet, its key is the one that the line will have."""
+    text = public_text(call.answer)
+    key = answer_key(text, 1) if call.transcript else f"answer:{call.prompt_id or digest(call.answer).hex()}"
+    return HookLine(text, answer=True, key=key)
 
 
 def _cut_lines(text: str, chars_max: int) -> str:

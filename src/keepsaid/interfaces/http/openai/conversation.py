@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from urllib.parse import unquote
 
 from starlette.requests import Request
 
@@ -18,8 +19,8 @@ OWN = "x-keepsaid-conversation"
 
 _KEYS = ("idempotency-key", "x-keepsaid-message")
 _ANSWER = "x-keepsaid-answer"
-_PERSON = "x-openwebui-user-id"
-_CHARS_MAX = 200
+_PERSON, _PERSON_CALLED = "x-openwebui-user-id", "x-openwebui-user-name"
+_CHARS_MAX, _CALLED_CHARS_MAX = 200, 100
 _UNFILLED = "{{"
 """What begins a placeholder that a client did not fill in."""
 
@@ -31,7 +32,8 @@ def speaker_of(request: Request, who: Principal, fields: Mapping[str, object]) -
     """
     given = (fields.get("safety_identifier"), fields.get("user"), _header(request, _PERSON))
     person = next((one.strip() for one in given if isinstance(one, str) and one.strip()), "")
-    return who.speaking_as(_fitting(person))
+    called = unquote(_header(request, _PERSON_CALLED))  # the client sends it as part of an address
+    return who.speaking_as(_fitting(person), called[:_CALLED_CHARS_MAX] if is_storable(called) else "")
 
 
 def conversation_of(request: Request, settings: OpenAIConfig, who: Principal, turn: ChatTurn) -> str:
