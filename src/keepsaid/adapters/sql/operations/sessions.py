@@ -122,8 +122,12 @@ def enter(db: SqlSession, commit: commits.TurnCommit, grown: Grown) -> tuple[int
 def mark_if_many(db: SqlSession, lane_id: int, session: tuple[int, int], reached: tuple[int, int]) -> None:
     """Mark a session for collection if too many records wait; `reached` is the lane's last record and its time."""
     session_id, after = session
-    if only(db, SESSIONS["unprocessed"], (lane_id, after, session_id, UNPROCESSED_MAX + 1))[0] > UNPROCESSED_MAX:
-        invalidate(db, session_id, reached[0], "records", reached[1])
+    [(waiting,)], [marked] = db.ask(
+        JointStatement(SESSIONS["unprocessed"], (lane_id, after, session_id, UNPROCESSED_MAX + 1)),
+        JointStatement(SESSIONS["mark_of"], (session_id,)),
+    )
+    if waiting > UNPROCESSED_MAX:
+        _mark(db, session_id, marked, (reached[0], "records", reached[1]))
 
 
 def invalidate(db: SqlSession, session_id: int, record: int, reason: str, at: int) -> bool:
@@ -132,7 +136,12 @@ def invalidate(db: SqlSession, session_id: int, record: int, reason: str, at: in
     Set only where none is, or a smaller one (seed 004). One that does not wait for six records makes another of the
     same record due, too. What was said in incognito is never collected.
     """
-    state, marked, processed, firm_until, waits, incognito = only(db, SESSIONS["mark_of"], (session_id,))
+    return _mark(db, session_id, only(db, SESSIONS["mark_of"], (session_id,)), (record, reason, at))
+
+
+def _mark(db: SqlSession, session_id: int, found: Row, new: tuple[int, str, int]) -> bool:
+    """Mark a session, of which the mark was `found`; the new one has a record, a reason and a time."""
+    (state, marked, processed, firm_until, waits, incognito), (record, reason, at) = found, new
     firm = reason not in SOFT
     further = record > marked or (firm and (record > firm_until or (waits and state == "marked")))
     if incognito or record <= processed or not further:
@@ -217,10 +226,11 @@ def context(db: SqlSession, lane: Lane, limit: int) -> domain.LaneTail:
     if (row := one(db, SQL["head_of"], lane)) is None:
         return domain.LaneTail()
     lane_id, head = row[0], _Head(*row[1:])
-    newest, posted, used = db.ask(
+    newest, posted, used, summed = db.ask(
         JointStatement(SQL["tail"], (lane_id, head.covered, max(0, limit)), replaces=True),
         JointStatement(SQL["posted"], (lane_id, head.covered, head.floor, head.changed_at, domain.POSTS_MAX)),
         JointStatement(SQL["used"], (lane_id, head.changed_at)),
+        JointStatement(SQL["summary"], (lane_id, head.summary)),
         ends=head.summary is None,
     )
     found = newest[::-1]
@@ -228,7 +238,7 @@ def context(db: SqlSession, lane: Lane, limit: int) -> domain.LaneTail:
         found.pop(0)
     posts = tuple(domain.SchedulePost(after, text, Trust(trust or Trust.EXTERNAL)) for after, text, trust in posted)
     recent = turn.Recent(rows.records(db, lane_id, found), tuple(row[6] for row in found))
-    summary = None if head.summary is None else _summary(db, lane_id, head.summary)
+    summary = _summary_of(db, lane_id, head.summary, summed) if head.summary is not None else None
     covered = (head.summarised_until, head.floor, head.version, head.left_out)
     ends = (head.last, head.attempts, head.next_at, used[0][0])
     return domain.LaneTail(recent, tuple(row[7] for row in found), summary, *covered, *ends, posts=posts)
@@ -250,9 +260,14 @@ def _head(db: SqlSession, lane_id: int) -> _Head:
 
 
 def _summary(db: SqlSession, lane_id: int, version: int) -> domain.Summary | None:
-    row = one(db, SQL["summary"], (lane_id, version))
-    if row is None or db.altered("lane_summary", [version], lane_id):
+    return _summary_of(db, lane_id, version, every(db, SQL["summary"], (lane_id, version)))
+
+
+def _summary_of(db: SqlSession, lane_id: int, version: int, found: Sequence[Row]) -> domain.Summary | None:
+    """The summary of a version, as its row was `found`; None where it is gone or damaged."""
+    if not found or db.altered("lane_summary", [version], lane_id):
         return None
+    [row] = found
     trust = rows.trust_of(row[7]) or _trust_between(db, lane_id, 1, row[2])
     return replace(summary_of(row[:7]), trust=trust)
 
