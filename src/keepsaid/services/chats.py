@@ -95,7 +95,7 @@ class ChatService:
         self, who: Principal, place: Placement, sent: ClientContext, files: Mapping[str, object]
     ) -> Inbound:
         """The message that a call puts in; `files` are the fields that name what comes with it."""
-        body: dict[str, object] = {**files, **await self._parts.keep(sent.instructions, sent.tools)}
+        body: dict[str, object] = {**files, **await self._parts.keep(sent)}
         event, placing = "", tuple[tuple[int, str], ...]()
         if (last := place.repeats) is None:
             body["text"] = place.text

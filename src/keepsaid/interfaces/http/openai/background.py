@@ -29,7 +29,8 @@ async def complete_in_background(instance: Instance, wanted: ChatBody) -> ModelA
     history = tuple(Record(_ROLES[line.side], line.text) for line in wanted.lines[:-1])
     prompt = Prompt(wanted.instructions, history, "", wanted.lines[-1].text)
     models = instance.config.models
-    request = ModelRequest(prompt, tokens_max=models.tokens_max, limit_s=models.timeout_s)
+    tokens_max = min(models.tokens_max, wanted.tokens_max or models.tokens_max)
+    request = ModelRequest(prompt, tokens_max=tokens_max, limit_s=models.timeout_s)
     answer = await instance.model.answer(request, lambda _piece: None)
     tokens = answer.usage.tokens_in, answer.usage.tokens_out
     _log.info("a background call took %d tokens and made %d", *tokens)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from urllib.parse import quote
 
 from starlette.requests import Request
 
@@ -64,6 +65,12 @@ def message_key(request: Request) -> str:
 def answer_name(request: Request) -> str:
     """The name that a client gives the answer; "" for none."""
     return _fitting(_header(request, _ANSWER))
+
+
+def header_text(text: str) -> str:
+    """A text as the value of a header: what cannot stand in one is percent-encoded."""
+    quoted = quote(text, safe=" !#$&'()*+,/:;=?@[]~", errors="backslashreplace")
+    return quoted if quoted == quoted.strip() else quoted.replace(" ", "%20")
 
 
 def _of_person(who: Principal, conversation: str) -> str:
