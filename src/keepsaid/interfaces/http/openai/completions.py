@@ -15,7 +15,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import KeepsaidError
 from keepsaid.interfaces.http.openai import chats
-from keepsaid.interfaces.http.openai.background import complete_in_background, is_background
+from keepsaid.interfaces.http.openai.background import background_task, complete_in_background
 from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields, completion_request
 from keepsaid.interfaces.http.openai.models import AGENT
 from keepsaid.interfaces.http.openai.problems import error_body
@@ -34,8 +34,8 @@ async def complete(site: chats.ChatSite, fields: Fields) -> Response:
     The same call again returns the same answer. Raises InputError, NotFound for another model, NotAnswered.
     """
     wanted = completion_request(fields)
-    if is_background(site, wanted):
-        return _background_response(site, wanted, await complete_in_background(site.instance, wanted))
+    if task := background_task(site, wanted):
+        return _background_response(site, wanted, await complete_in_background(site, wanted, task))
     chat = await chats.begin(site, wanted, chats.call_of(site, wanted, fields))
     if wanted.stream:
         stream = _stream(site, chat)

@@ -85,12 +85,12 @@ def _fitting(name: str) -> str:
 
 def is_background(request: Request, settings: OpenAIConfig, turn: ChatTurn) -> bool:
     """Whether a call is about the talk and no part of it: a header says so, or its messages have a known shape."""
-    return bool(turn.task) or is_named_background(request, settings)
+    return bool(turn.task or named_task(request, settings))
 
 
-def is_named_background(request: Request, settings: OpenAIConfig) -> bool:
-    """Whether a header says that a call is a background call."""
-    return any(_header(request, name) for name in settings.task_headers)
+def named_task(request: Request, settings: OpenAIConfig) -> str:
+    """What a header says that a background call is for; "" for any other call."""
+    return next((given for name in settings.task_headers if (given := _header(request, name))), "")
 
 
 def _header(request: Request, name: str) -> str:
