@@ -96,6 +96,8 @@ _SHAPES: dict[str, Json] = {
         "conversation": "room",
         "user": "ann",
         "stream": False,
+        "max_output_tokens": 100,
+        "parallel_tool_calls": False,
     },
     "/v1/chat/completions": {
         "model": "memory/away", "stream": True, "tools": [], "user": "ann",

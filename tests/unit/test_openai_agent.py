@@ -261,6 +261,12 @@ async def test_a_title_of_the_chat_leaves_no_trace(tmp_path: Path) -> None:
         )
         assert "".join([chunk.choices[0].delta.content or "" async for chunk in named]) == "answer 2"
         assert await here.stored() == []
+        journal = here.site.rows("SELECT payload FROM journal WHERE topic = ? ORDER BY id", "background.answered")
+        facts = [json.loads(payload) for (payload,) in journal]
+        assert [(one["key"], one["task"], one["tokens_in"] > 0) for one in facts] == [
+            ("ann", "title", True),
+            ("ann", "tags", True),
+        ]
         assert "[Status]" not in json.dumps(here.model.requests[0].messages)
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from keepsaid.domain import commits, compaction, message, route, session
+from keepsaid.domain import commits, compaction, message, route, session, turn
 from keepsaid.domain.prompt import Json
 from keepsaid.values import frozen
 
@@ -249,6 +249,10 @@ ROUTED, STARTED = "batch.routed", "turn.started"
 """Published in one line, because many come with one commit."""
 
 
+BACKGROUND = "background.answered"
+"""The model answered a call of a client about the talk, such as for a title: no turn, and nothing else is stored."""
+
+
 class Fact(NamedTuple):
     """A topic, what it is about (its correlation id), and the payload."""
 
@@ -354,6 +358,11 @@ def read_to(session_id: int, until: int) -> Fact:
 def unreadable(session_id: int, error: str) -> Fact:
     """A session is not read any more."""
     return Fact("memory.session_parked", str(session_id), {"session": session_id, "error": error})
+
+
+def answered_in_background(key: str, task: str, usage: turn.Usage) -> Fact:
+    """A background call of a key was answered."""
+    return _fact(BACKGROUND, key=key, task=task, tokens_in=usage.tokens_in, tokens_out=usage.tokens_out)
 
 
 def forgot(number: int, counts: Mapping[str, int]) -> Fact:

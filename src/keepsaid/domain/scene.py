@@ -71,7 +71,7 @@ class StaticContext:
 
     `session_summary` covers the other lanes of the conversation. It and the `bulletin` state their trust (`Trusted`);
     without, they count as outside text. `client` is what the program asks for that the person writes with,
-    `client_tools` are those that it offers.
+    `client_tools` are those that it offers, `client_tokens_max` how many tokens it takes for an answer (0: any number).
     """
 
     identity: str = ""
@@ -82,6 +82,7 @@ class StaticContext:
     session_summary: str = ""
     client: str = ""
     client_tools: tuple[OfferedTool, ...] = ()
+    client_tokens_max: int = 0
 
 
 @frozen

@@ -21,6 +21,10 @@ NO_MODEL = "none"
 """The model of turns that none answered; its text is not an answer, and not remembered."""
 
 
+CUT = "cut"
+"""The field of a model step's output that is true where the answer ended at the limit of its tokens."""
+
+
 class StepKind(StrEnum):
     """What a step calls."""
 
@@ -84,12 +88,13 @@ class Steered:
 
 @frozen
 class ModelAnswer:
-    """What a model said in one step: text, or calls it wants made, or both."""
+    """What a model said in one step: text, or calls it wants made, or both; `is_cut` where it ended at its limit."""
 
     text: str
     calls: tuple[prompt.ToolCall, ...] = ()
     usage: Usage = Usage()
     model: str = ""
+    is_cut: bool = False
 
 
 @frozen

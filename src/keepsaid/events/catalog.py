@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from keepsaid.domain import compaction, context, route, session
-from keepsaid.domain.event import RECEIVED, ROUTED, STARTED, AbandonReason
+from keepsaid.domain.event import BACKGROUND, RECEIVED, ROUTED, STARTED, AbandonReason
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError
 from keepsaid.events.schema import Field, Schema, an_id, flag, ids, lane, number, word
@@ -220,6 +220,17 @@ _CORE = {
     "schedule.resumed": _topic("schedule", "A person resumed a schedule."),
     "schedule.cancelled": _topic("schedule", "A schedule was cancelled."),
     "schedule.done": _topic("schedule", "A schedule came for the last time."),
+    # clients
+    BACKGROUND: Schema(
+        "The model answered a background call of a client, such as for a title; nothing else of the call is stored.",
+        "key",
+        {
+            "key": word("the name of the key"),
+            "task": word("what it was for"),
+            "tokens_in": number("tokens that the model read"),
+            "tokens_out": number("tokens that it wrote"),
+        },
+    ),
     # extensions
     "extension.started": Schema("An extension was let in.", "extension", {"extension": word("its id")}),
     "extension.quarantined": Schema(

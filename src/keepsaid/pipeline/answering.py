@@ -157,7 +157,8 @@ class Answering:
         gate = authorization.CallGate(trust.taint_in(trace), self.agent.asking(claimed) if self.agent.asking else None)
         keeper = FileKeeper(self.store, claimed.held)
         beside = (inbox, gate, offload, using, True, keeper)
-        turn = run.TurnDeps(fitting, prompt, tools, self.settings.limits, delta, *beside)
+        limits = self._limits(scene.standing.client_tokens_max)
+        turn = run.TurnDeps(fitting, prompt, tools, limits, delta, *beside)
         records = (ran := await run.run_turn(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=run.opened_in(records))
         outcome = replace(outcome, brings_files=not ran.silent and attaching.is_attached_in(records))
@@ -171,6 +172,11 @@ class Answering:
         outcome = executed.with_answer(replace(outcome, effects=effects, silent=ran.silent))
         await self.commit(replace(claimed, messages=whole.messages), outcome, steps.ending)
         await fitting.settle()
+
+    def _limits(self, tokens_max: int) -> run.TurnLimits:
+        """The limits of a turn whose client takes `tokens_max` tokens for an answer; 0 for any number."""
+        limits = self.settings.limits
+        return replace(limits, tokens_max=min(limits.tokens_max, tokens_max)) if tokens_max else limits
 
     def _tools(self, claimed: ClaimedBatch, inbox: run.SteeringInbox) -> Sequence[Tool]:
         """The tools of the agent, and `react` where the channel can, unless one of them has that name."""

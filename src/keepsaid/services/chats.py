@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from keepsaid.domain import event
 from keepsaid.domain.client_history import (
     CHAIN_MAX,
     ChainedMessage,
@@ -16,6 +17,7 @@ from keepsaid.domain.client_history import (
     placement,
 )
 from keepsaid.domain.client_tools import CallOfClient, ResultOfClient
+from keepsaid.domain.commits import Tell
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Content, Inbound, ProviderMarks
 from keepsaid.domain.principal import Principal
@@ -23,6 +25,7 @@ from keepsaid.domain.process import ENDLESSLY, Note
 from keepsaid.domain.quotation import FIELD as QUOTED
 from keepsaid.domain.regeneration import FIELD as ANSWERED
 from keepsaid.domain.regeneration import REGENERATE, answered_by
+from keepsaid.domain.turn import Usage
 from keepsaid.errors import InputError
 from keepsaid.pipeline.prompt.client_parts import ClientContext, ClientParts
 from keepsaid.pipeline.tools.client import ClientTools
@@ -95,12 +98,12 @@ class ChatService:
         self, who: Principal, place: Placement, sent: ClientContext, files: Mapping[str, object]
     ) -> Inbound:
         """The message that a call puts in; `files` are the fields that name what comes with it."""
-        body: dict[str, object] = {**files, **await self._parts.keep(sent.instructions, sent.tools)}
-        event, placing = "", tuple[tuple[int, str], ...]()
+        body: dict[str, object] = {**files, **await self._parts.keep(sent)}
+        kind, placing = "", tuple[tuple[int, str], ...]()
         if (last := place.repeats) is None:
             body["text"] = place.text
         else:
-            event, body[ANSWERED] = REGENERATE, await self._said_at(last)
+            kind, body[ANSWERED] = REGENERATE, await self._said_at(last)
             asks = f"it asks for another answer to {show('message', last.id)}"
             placing = ((0, asks), (last.id, f"replaced: another answer was asked for, in the lane of {place.topic}"))
         if place.unseen:
@@ -108,7 +111,7 @@ class ChatService:
         payload = json.dumps(body, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
         return Inbound(
             who.origin(place.conversation),
-            Content(payload, place.text, event),
+            Content(payload, place.text, kind),
             ProviderMarks(place.key, place.place),
             topic=place.topic or None,
             forks_after=place.after,
@@ -134,6 +137,12 @@ class ChatService:
     async def pending(self, message_id: int) -> tuple[CallOfClient, ...]:
         """The calls that a message's turn waits for its client to make."""
         return () if self._tools is None else await self._tools.pending(message_id)
+
+    async def note_background(self, who: Principal, task: str, usage: Usage) -> None:
+        """Write to the journal that a background call of the caller was answered. Raises StoreError."""
+        fact = event.answered_in_background(who.name, task, usage)
+        payload = json.dumps(dict(fact.payload))
+        await self._store.apply(Tell(fact.topic, payload, self._clock.now_ms(), fact.about))
 
     async def _said_at(self, last: ChainedMessage) -> int:
         """The message that has the words of one which may be a request for another answer itself."""

@@ -100,6 +100,7 @@ class Say(Reaction):
     """Answer with a text, after a delay; a stream brings it `chunk` characters at a time.
 
     All but the first come after a rest. `usage` is (prompt, completion) tokens; about four bytes a token when None.
+    `finish` is why the model stopped, as the protocol calls it: `stop`, or `length` at the limit of its tokens.
     """
 
     text: str
@@ -107,6 +108,7 @@ class Say(Reaction):
     chunk: int = 24
     usage: tuple[int, int] | None = None
     rest_after_s: float = 0.0
+    finish: str = "stop"
     kind: Literal["say"] = field(default="say", kw_only=True, repr=False)
 
 
@@ -269,13 +271,14 @@ class Answer:
     chunk: int = 24
     usage: tuple[int, int] | None = None
     rest_after_s: float = 0.0
+    finish: str = "stop"
 
     @classmethod
     def of(cls, reaction: Reaction) -> Answer | None:
         """The answer a reaction gives, or None for a reaction that is a failure."""
         match reaction:
-            case Say(text, delay_s, chunk, usage, rest_after_s):
-                return cls(text, (), delay_s, max(1, chunk), usage, rest_after_s)
+            case Say(text, delay_s, chunk, usage, rest_after_s, finish):
+                return cls(text, (), delay_s, max(1, chunk), usage, rest_after_s, finish)
             case Call():
                 return cls(reaction.text, (reaction,), reaction.delay_s, usage=reaction.usage)
             case Calls(calls):
@@ -290,7 +293,7 @@ class Answer:
     @property
     def finish_reason(self) -> str:
         """Why the model stopped."""
-        return "tool_calls" if self.calls else "stop"
+        return "tool_calls" if self.calls else self.finish
 
     def completion(self, request: ChatRequest, created: int) -> bytes:
         """The body of an answer that is not streamed."""

@@ -223,9 +223,8 @@ class ProviderChat:
             raise errors.ModelMalformed(f"the answer of {self._name} broke off")
         if not text.strip() and not calls and not _stopped(response):
             raise errors.ModelMalformed(f"{self._name} ended without an answer ({response.finish_reason})")
-        return ModelAnswer(
-            text, calls, Usage(usage.input_tokens, usage.output_tokens, self._cost(response)), self._name
-        )
+        cost = Usage(usage.input_tokens, usage.output_tokens, self._cost(response))
+        return ModelAnswer(text, calls, cost, self._name, response.finish_reason == "length")
 
     def _cost(self, response: messages.ModelResponse) -> int | None:
         """Return the price in millionths of a dollar; None for a model without a known price, looked up once."""

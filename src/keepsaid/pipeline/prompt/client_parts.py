@@ -17,8 +17,11 @@ from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import Notes
 from keepsaid.text.normal import digest, normalise
 
-INSTRUCTIONS, TOOLS = "client_instructions", "client_tools"
-"""The fields of a message's payload that have the hashes."""
+INSTRUCTIONS, TOOLS, TOKENS = "client_instructions", "client_tools", "client_tokens_max"
+"""The fields of a message's payload that have the hashes, and the tokens that an answer may have."""
+
+TOKENS_LEAST = 16
+"""The least limit of an answer: with fewer tokens no model answers."""
 
 CHARS_MAX = 32_000
 _KEPT_MS = 86_400_000
@@ -26,10 +29,11 @@ _BYTES_MAX = 1_000_000
 
 
 class ClientContext(NamedTuple):
-    """The instructions and the tools of a turn's client."""
+    """The instructions and the tools of a turn's client, and how many tokens an answer may have (0: any number)."""
 
     instructions: str = ""
     tools: tuple[OfferedTool, ...] = ()
+    tokens_max: int = 0
 
 
 class ClientParts:
@@ -39,20 +43,24 @@ class ClientParts:
         self._notes = notes
         self._clock = clock
 
-    async def keep(self, instructions: str, tools: tuple[OfferedTool, ...]) -> dict[str, str]:
-        """Keep both for a day; returns the fields that name them in a message."""
-        fields = dict[str, str]()
-        if instructions:
-            fields[INSTRUCTIONS] = await self._keep(normalise(instructions)[:CHARS_MAX])
-        if tools:
-            fields[TOOLS] = await self._keep(tools_as_text(tools))
+    async def keep(self, sent: ClientContext) -> dict[str, object]:
+        """Keep instructions and tools for a day; returns the fields that a message has of all."""
+        fields = dict[str, object]()
+        if sent.instructions:
+            fields[INSTRUCTIONS] = await self._keep(normalise(sent.instructions)[:CHARS_MAX])
+        if sent.tools:
+            fields[TOOLS] = await self._keep(tools_as_text(sent.tools))
+        if sent.tokens_max:
+            fields[TOKENS] = sent.tokens_max
         return fields
 
     async def read(self, claimed: ClaimedBatch) -> ClientContext:
         """What the newest message of a batch came with; nothing for what nobody known sent."""
         fields = _fields_of(claimed.messages[-1])
         instructions, tools = [await self._read(fields.get(name)) for name in (INSTRUCTIONS, TOOLS)]
-        return ClientContext(instructions, tools_from_text(tools))
+        given = fields.get(TOKENS)
+        tokens_max = given if isinstance(given, int) and given >= TOKENS_LEAST else 0
+        return ClientContext(instructions, tools_from_text(tools), tokens_max)
 
     async def _keep(self, text: str) -> str:
         hashed, now = digest(text).hex(), self._clock.now_ms()

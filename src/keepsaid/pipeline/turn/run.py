@@ -15,7 +15,7 @@ from keepsaid.domain.files import Picture
 from keepsaid.domain.ids import read
 from keepsaid.domain.message import StoredMessage, Trust, Trusted
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall, answered_calls
-from keepsaid.domain.turn import ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
+from keepsaid.domain.turn import CUT, ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
 from keepsaid.pipeline.tools import attaching, reactions
 from keepsaid.pipeline.tools.conversation import silence_in, without_silence
@@ -289,7 +289,8 @@ async def _ask(turn: TurnDeps, steps: StepLog, exchange: tuple[Record, ...]) -> 
         calls: list[Json] = [
             [normalise(call.id), normalise(call.name), normalise_json(call.arguments)] for call in answer.calls
         ]
-        return {"text": normalise(answer.text), "calls": calls, "model": answer.model}, answer.usage
+        output: dict[str, Json] = {"text": normalise(answer.text), "calls": calls, "model": answer.model}
+        return {**output, CUT: True} if answer.is_cut else output, answer.usage
 
     return _read(await steps.once(call, make))
 

@@ -13,12 +13,14 @@ from typing import NamedTuple
 from keepsaid.domain.client_history import HistoryLine, Side
 from keepsaid.domain.client_tools import TOOLS_MAX, OfferedTool, ResultOfClient
 from keepsaid.errors import InputError
+from keepsaid.pipeline.prompt.client_parts import TOKENS_LEAST
 from keepsaid.text.normal import cut, digest, kind_of
 from keepsaid.values import frozen
 
 Fields = Mapping[str, object]
 
 MESSAGES_MAX = 5_000
+_TOKENS_MOST = 10_000_000
 _INSTRUCTING = ("system", "developer")
 _RESULTS = ("tool", "function")
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+=-]+)*;base64,")
@@ -44,7 +46,8 @@ class ChatBody:
     """What one call asks: `lines` of users and the assistant, oldest first, with what came with the last of them.
 
     `tools` are those of the client, `results` what they returned for the calls that its turn waits for; `parallel`
-    says that several calls may come at once. `ignored` are the parameters that have no effect here.
+    says that several calls may come at once, `tokens_max` how many tokens an answer may have (0: any number). `ignored`
+    are the parameters that have no effect here.
     """
 
     lines: tuple[HistoryLine, ...]
@@ -56,15 +59,16 @@ class ChatBody:
     results: tuple[ResultOfClient, ...] = ()
     ignored: tuple[str, ...] = ()
     parallel: bool = True
+    tokens_max: int = 0
 
 
 _CHAT = frozenset({
     "model", "messages", "stream", "stream_options", "user", "metadata", "store", "prompt_cache_key", "tools",
-    "parallel_tool_calls",
+    "parallel_tool_calls", "max_tokens", "max_completion_tokens",
 })  # fmt: skip
 _RESPONSE = frozenset({
     "model", "input", "instructions", "stream", "user", "metadata", "store", "conversation", "previous_response_id",
-    "prompt_cache_key", "tools", "parallel_tool_calls",
+    "prompt_cache_key", "tools", "parallel_tool_calls", "max_output_tokens",
 })  # fmt: skip
 
 
@@ -77,7 +81,9 @@ def completion_request(fields: Fields) -> ChatBody:
     lines, instructions, parts = _read(messages, "messages", is_answered=bool(results))
     tools, ignored = _tools(fields)
     made = ChatBody(lines, instructions, parts, _flag(fields, "stream"), with_usage, tools, results)
-    return replace(made, ignored=(*_others(fields, _CHAT), *ignored), parallel=_is_parallel(fields))
+    tokens_max = _tokens(fields, "max_completion_tokens") or _tokens(fields, "max_tokens")
+    made = replace(made, parallel=_is_parallel(fields), tokens_max=tokens_max)
+    return replace(made, ignored=(*_others(fields, _CHAT), *ignored))
 
 
 def response_request(fields: Fields) -> ChatBody:
@@ -93,7 +99,8 @@ def response_request(fields: Fields) -> ChatBody:
     whole = "\n\n".join(filter(None, (above or "", instructions)))
     tools, ignored = _tools(fields)
     made = ChatBody(lines, whole, parts, _flag(fields, "stream"), tools=tools, results=results)
-    return replace(made, ignored=(*_others(fields, _RESPONSE), *ignored), parallel=_is_parallel(fields))
+    made = replace(made, parallel=_is_parallel(fields), tokens_max=_tokens(fields, "max_output_tokens"))
+    return replace(made, ignored=(*_others(fields, _RESPONSE), *ignored))
 
 
 def _read(
@@ -209,6 +216,16 @@ def _flag(fields: Fields, name: str) -> bool:
     if not isinstance(value, bool):
         raise InputError(f"{name} must be true or false")
     return value
+
+
+def _tokens(fields: Fields, name: str) -> int:
+    """How many tokens an answer may have; 0 where nothing is said. Raises InputError."""
+    value = fields.get(name)
+    if value is None:
+        return 0
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1")
+    return min(max(value, TOKENS_LEAST), _TOKENS_MOST)
 
 
 def _is_parallel(fields: Fields) -> bool:

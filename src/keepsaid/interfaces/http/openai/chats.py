@@ -18,11 +18,11 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.message import Lane
 from keepsaid.domain.principal import Principal
 from keepsaid.domain.receipt import chosen_in
-from keepsaid.domain.turn import StepKind, Usage
+from keepsaid.domain.turn import CUT, StepKind, Usage
 from keepsaid.errors import InputError, Stopping
 from keepsaid.interfaces.http.bodies import run_on_reader
 from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields
-from keepsaid.interfaces.http.openai.conversation import answer_name, message_key, named_conversation
+from keepsaid.interfaces.http.openai.conversation import answer_name, header_text, message_key, named_conversation
 from keepsaid.interfaces.http.responses import NotAnswered
 from keepsaid.interfaces.http.sent_files import FILES, read_files, receive_with_files
 from keepsaid.pipeline.prompt.client_parts import ClientContext
@@ -58,20 +58,24 @@ class StoredCall:
     @property
     def headers(self) -> Mapping[str, str]:
         """What every answer says of it in its headers."""
-        named = {"X-Keepsaid-Message": show("message", self.message_id), "X-Keepsaid-Lane": _ascii(self.lane.key)}
+        named = {"X-Keepsaid-Message": show("message", self.message_id), "X-Keepsaid-Lane": header_text(self.lane.key)}
         if self.request.ignored:
-            named["X-Keepsaid-Ignored"] = _ascii(", ".join(self.request.ignored))
+            named["X-Keepsaid-Ignored"] = header_text(", ".join(self.request.ignored))
         return named
 
 
 @frozen
 class Answered:
-    """How a message was answered: the text, "" for silence, the turn and what it cost."""
+    """How a message was answered: the text, "" for silence, the turn and what it cost.
+
+    `is_cut` says that the model ended at the limit of its tokens.
+    """
 
     text: str
     story: views.Story
     usage: Usage = Usage()
     memories: int = 0
+    is_cut: bool = False
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -106,7 +110,8 @@ async def begin(site: ChatSite, wanted: ChatBody, call: ClientCall, *, goes_on: 
     if wanted.parts and place.repeats is None:
         sent = await run_on_reader(site.request, lambda _: read_files(fields, instance.config.files.bytes_max))
     named = {FILES: sent.named} if sent is not None else {}
-    inbound = await chats.inbound(who, place, ClientContext(wanted.instructions, wanted.tools), named)
+    context = ClientContext(wanted.instructions, wanted.tools, wanted.tokens_max)
+    inbound = await chats.inbound(who, place, context, named)
     files, contents = (sent.files, sent.contents) if sent is not None else ((), ())
     received = await receive_with_files(site.request, instance, replace(inbound, files=files), contents)
     return StoredCall(received.id, received.lane, instance.clock.now_ms(), wanted)
@@ -152,7 +157,9 @@ async def answer_of(instance: Instance, story: views.Story, request: ChatBody = 
     if turn is None:
         return Answered(text, story)
     usage = _usage_since_calls(turn, request) if request.tools else turn.usage
-    return Answered(text, story, usage, len(chosen_in(turn.trace)))
+    last = next((step.output for step in reversed(turn.steps) if step.kind is StepKind.MODEL), None)
+    is_cut = isinstance(last, dict) and last.get(CUT) is True
+    return Answered(text, story, usage, len(chosen_in(turn.trace)), is_cut)
 
 
 def _usage_since_calls(turn: views.TurnStory, request: ChatBody) -> Usage:
@@ -233,7 +240,3 @@ def call_of(site: ChatSite, wanted: ChatBody, fields: Fields, named: str = "") -
     speaker = site.who.sender if site.who.people else ""
     key, answer = message_key(site.request), answer_name(site.request)
     return ClientCall(wanted.lines, conversation, key, speaker=speaker, answer=answer)
-
-
-def _ascii(text: str) -> str:
-    return text.encode("ascii", "backslashreplace").decode()

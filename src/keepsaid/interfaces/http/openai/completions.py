@@ -15,7 +15,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import KeepsaidError
 from keepsaid.interfaces.http.openai import chats
-from keepsaid.interfaces.http.openai.background import complete_in_background, is_background
+from keepsaid.interfaces.http.openai.background import background_task, complete_in_background
 from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields, completion_request
 from keepsaid.interfaces.http.openai.models import AGENT
 from keepsaid.interfaces.http.openai.problems import error_body
@@ -34,8 +34,8 @@ async def complete(site: chats.ChatSite, fields: Fields) -> Response:
     The same call again returns the same answer. Raises InputError, NotFound for another model, NotAnswered.
     """
     wanted = completion_request(fields)
-    if is_background(site, wanted):
-        return _background_response(site, wanted, await complete_in_background(site.instance, wanted))
+    if task := background_task(site, wanted):
+        return _background_response(site, wanted, await complete_in_background(site, wanted, task))
     chat = await chats.begin(site, wanted, chats.call_of(site, wanted, fields))
     if wanted.stream:
         stream = _stream(site, chat)
@@ -47,7 +47,7 @@ async def complete(site: chats.ChatSite, fields: Fields) -> Response:
         choice = _choice({**message, "tool_calls": [_call(one) for one in answer.calls]}, "tool_calls")
         shape = {**_head(chat, "chat.completion"), "choices": [choice], "usage": _usage(answer.usage)}
         return JSONResponse(shape, headers=chat.headers)
-    choice = _choice({**message, "content": answer.text}, "stop")
+    choice = _choice({**message, "content": answer.text}, _finish(answer))
     shape = {**_head(chat, "chat.completion"), "choices": [choice], "usage": _usage(answer.usage)}
     response = ConfirmedResponse(shape, partial(site.instance.services.asking.mark_seen, answer.story))
     response.headers.update({**chat.headers, **answer.headers})
@@ -56,11 +56,12 @@ async def complete(site: chats.ChatSite, fields: Fields) -> Response:
 
 def _background_response(site: chats.ChatSite, wanted: ChatBody, answer: ModelAnswer) -> Response:
     """The answer to a call that belongs to no conversation."""
+    finish = "length" if answer.is_cut else "stop"
     head = {"id": "chatcmpl-background", "created": site.instance.clock.now_ms() // 1_000, "model": AGENT}
     if not wanted.stream:
-        choice = _choice({"role": "assistant", "content": answer.text, "refusal": None}, "stop")
+        choice = _choice({"role": "assistant", "content": answer.text, "refusal": None}, finish)
         return JSONResponse({**head, "object": "chat.completion", "choices": [choice], "usage": _usage(answer.usage)})
-    delta = {"index": 0, "delta": {"role": "assistant", "content": answer.text}, "finish_reason": "stop"}
+    delta = {"index": 0, "delta": {"role": "assistant", "content": answer.text}, "finish_reason": finish}
     sent = [event({**head, "object": "chat.completion.chunk", "choices": [delta]})]
     if wanted.with_usage:
         sent.append(event({**head, "object": "chat.completion.chunk", "choices": [], "usage": _usage(answer.usage)}))
@@ -69,6 +70,13 @@ def _background_response(site: chats.ChatSite, wanted: ChatBody, answer: ModelAn
 
 def _choice(message: Mapping[str, Any], finish: str) -> Mapping[str, Any]:
     return {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
+
+
+def _finish(answer: chats.Answered | chats.PendingCalls) -> str:
+    """Why the model stopped, as the protocol calls it."""
+    if isinstance(answer, chats.PendingCalls):
+        return "tool_calls"
+    return "length" if answer.is_cut else "stop"
 
 
 def _call(call: CallOfClient) -> Mapping[str, Any]:
@@ -102,7 +110,7 @@ async def _stream(site: chats.ChatSite, chat: chats.StoredCall) -> AsyncIterator
                     continue
                 if isinstance(one, chats.PendingCalls):
                     yield chunk({"tool_calls": [{"index": n, **_call(call)} for n, call in enumerate(one.calls)]})
-                yield chunk({}, "tool_calls" if isinstance(one, chats.PendingCalls) else "stop")
+                yield chunk({}, _finish(one))
                 if chat.request.with_usage:
                     yield event({**head, "choices": [], "usage": _usage(one.usage)})
                 if isinstance(one, chats.Answered):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from starlette.requests import Request
 
@@ -68,6 +68,12 @@ def answer_name(request: Request) -> str:
     return _fitting(_header(request, _ANSWER))
 
 
+def header_text(text: str) -> str:
+    """A text as the value of a header: what cannot stand in one is percent-encoded."""
+    quoted = quote(text, safe=" !#$&'()*+,/:;=?@[]~", errors="backslashreplace")
+    return quoted if quoted == quoted.strip() else quoted.replace(" ", "%20")
+
+
 def _of_person(who: Principal, conversation: str) -> str:
     """A conversation as it is stored: that of one person where several share a key."""
     return f"{who.sender}/{conversation}" if who.people else conversation
@@ -80,12 +86,12 @@ def _fitting(name: str) -> str:
 
 def is_background(request: Request, settings: OpenAIConfig, turn: ChatTurn) -> bool:
     """Whether a call is about the talk and no part of it: a header says so, or its messages have a known shape."""
-    return bool(turn.task) or is_named_background(request, settings)
+    return bool(turn.task or named_task(request, settings))
 
 
-def is_named_background(request: Request, settings: OpenAIConfig) -> bool:
-    """Whether a header says that a call is a background call."""
-    return any(_header(request, name) for name in settings.task_headers)
+def named_task(request: Request, settings: OpenAIConfig) -> str:
+    """What a header says that a background call is for; "" for any other call."""
+    return next((given for name in settings.task_headers if (given := _header(request, name))), "")
 
 
 def _header(request: Request, name: str) -> str:

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,7 +18,7 @@ from keepsaid.domain.chat_call import ChatCall, ChatTurn, read_call
 from keepsaid.domain.principal import Principal
 from keepsaid.errors import KeepsaidError, ModelUnavailable
 from keepsaid.interfaces.http.bodies import FREE_BYTES, run_on_reader
-from keepsaid.interfaces.http.openai.conversation import conversation_of, is_background
+from keepsaid.interfaces.http.openai.conversation import conversation_of, header_text, is_background
 from keepsaid.interfaces.http.openai.models import PROXY, proxy_named
 from keepsaid.interfaces.http.openai.problems import error_body
 from keepsaid.interfaces.http.openai.tee import StreamTee, whole_answer
@@ -51,9 +50,9 @@ class _Plan:
         """What the answer says of memory."""
         named = {"X-Keepsaid-Memories": str(self.context.memories)}
         if self.conversation:
-            named["X-Keepsaid-Lane"] = quote(self.conversation, safe=" !#$&'()*+,/:;=?@[]~")
+            named["X-Keepsaid-Lane"] = header_text(self.conversation)
         if self.context.degraded:
-            named["X-Keepsaid-Degraded"] = quote(self.context.degraded, safe=" !#$&'()*+,/:;=?@[]~")
+            named["X-Keepsaid-Degraded"] = header_text(self.context.degraded)
         return named
 
 

@@ -129,7 +129,7 @@ def _head(chat: chats.StoredCall) -> dict[str, Any]:
 
 
 def _item(chat: chats.StoredCall, text: str, status: str = "completed") -> dict[str, Any]:
-    content = [_content(text)] if status == "completed" else []
+    content = [] if status == "in_progress" else [_content(text)]
     item_id = f"item_{show('message', chat.message_id).partition('_')[2]}"
     return {"type": "message", "id": item_id, "status": status, "role": "assistant", "content": content}
 
@@ -144,7 +144,9 @@ def _content(text: str) -> dict[str, Any]:
 
 
 def _finished(chat: chats.StoredCall, answer: chats.Answered) -> Mapping[str, Any]:
-    return {"status": "completed", "output": [_item(chat, answer.text)], "usage": _usage(answer.usage)}
+    status = "incomplete" if answer.is_cut else "completed"
+    ended = {"incomplete_details": {"reason": "max_output_tokens"}} if answer.is_cut else {}
+    return {"status": status, **ended, "output": [_item(chat, answer.text, status)], "usage": _usage(answer.usage)}
 
 
 def _usage(usage: Usage) -> Mapping[str, Any]:
@@ -192,15 +194,18 @@ class _Events:
             yield from self.text("")
         if self._texts:
             whole = "".join(self._texts)
-            output.append(_item(self._chat, whole))
+            is_cut = isinstance(done, chats.Answered) and done.is_cut
+            output.append(_item(self._chat, whole, "incomplete" if is_cut else "completed"))
             yield self.make("response.output_text.done", **self._place, text=whole, logprobs=[])
             yield self.make("response.content_part.done", **self._place, part=_content(whole))
             yield self.make("response.output_item.done", output_index=0, item=output[0])
         for call in done.calls if isinstance(done, chats.PendingCalls) else ():
             yield from self._call(call, len(output))
             output.append(_call(call))
-        finished = {"status": "completed", "output": output, "usage": _usage(done.usage)}
-        yield self.make("response.completed", response={**self._shape, **finished})
+        finished: Mapping[str, Any] = {"status": "completed", "usage": _usage(done.usage)}
+        if isinstance(done, chats.Answered):
+            finished = _finished(self._chat, done)
+        yield self.make(f"response.{finished['status']}", response={**self._shape, **finished, "output": output})
 
     def fail(self, error: KeepsaidError) -> str:
         """The answer does not come."""
