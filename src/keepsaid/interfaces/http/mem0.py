@@ -51,7 +51,7 @@ def _who(instance: Instance, call: OwnerCall, given: Mapping[str, object]) -> tu
         return who, conversation
     if not user:
         raise BadRequest("user_id must name a person; only a key can be called without it")
-    if ACCOUNT in instance.config.keys:
+    if ACCOUNT in instance.keys.by_name:
         raise BadRequest(f"a key has the name {ACCOUNT}: call with that key, or rename it")
     who = Principal(ACCOUNT, LIBRARY, user, frozenset(Scope), Trust.KNOWN)
     if instance.config.trust_of(who.origin("")) is Trust.OWNER:
