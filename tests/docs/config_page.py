@@ -38,8 +38,8 @@ directory, environment variables. Only settings that you change need to be in th
 - An unknown key is ignored with a warning that names the nearest known one. So is a setting that its
   channel does not use.
 - Rules and the agent change with `keepsaid config reload`, [while it
-  runs](../operate.md#change-settings-while-it-runs); everything else needs a restart. The
-  identity files `SOUL.md`, `IDENTITY.md` and `USER.md` are read again when they change.
+  runs](../operate.md#change-settings-while-it-runs). Keys follow the file by themselves, within a second. Everything
+  else needs a restart. The identity files `SOUL.md`, `IDENTITY.md` and `USER.md` are read again when they change.
 
 ```yaml
 owner:

@@ -149,9 +149,40 @@ async def test_where_others_read_along_a_run_is_read_alone(one: Site) -> None:
 
 
 async def test_fields_that_mean_nothing_here_are_named(one: Site) -> None:
-    given = {"messages": "The kettle is on", "infer": False, "metadata": {"a": 1}, "a\nb": 2}
+    given = {"messages": "The kettle is on", "metadata": {"a": 1}, "a\nb": 2}
     told = await call(one, "ann", "POST", AT, json=given)
     assert told.headers["x-keepsaid-ignored"] == "?, metadata"
+
+
+async def test_metadata_is_kept_without_secrets_and_returned_and_stays_through_a_correction(one: Site) -> None:
+    metadata = {"category": "food", "tags": ["a", {"b": None}], "kind": "mine", "note": f"key sk-proj-{'A1b2' * 12}"}
+    [added] = await add(one, "ann", "I eat lentils on Fridays", infer=False, metadata=metadata)
+    read = (await call(one, "ann", "GET", f"{AT}/{added['id']}")).json()["metadata"]
+    assert {name: read[name] for name in ("category", "tags", "kind", "state")} == {
+        **{name: metadata[name] for name in ("category", "tags", "kind")},
+        "state": "active",
+    }
+    assert "A1b2" not in read["note"]
+    assert [one["event"] for one in await add(one, "ann", "I eat lentils on Fridays", infer=False)] == ["NONE"]
+    done = await call(one, "ann", "PUT", f"{AT}/{added['id']}", json={"text": "I eat lentils on Mondays"})
+    now = (await call(one, "ann", "GET", f"{AT}/{done.json()['id']}")).json()
+    assert (now["memory"], now["metadata"]["category"]) == ("I eat lentils on Mondays", "food")
+    listed = (await call(one, "ann", "POST", "/compat/mem0/search", json={"query": "lentils"})).json()["results"]
+    assert listed[0]["metadata"]["category"] == "food"
+
+
+@pytest.mark.parametrize("metadata", [["a"], "text", 7, {"a": "x" * 4_000}])
+async def test_metadata_that_is_too_much_or_no_object_is_refused(one: Site, metadata: object) -> None:
+    given = {"messages": "The oven is on", "infer": False, "metadata": metadata}
+    refused(await call(one, "ann", "POST", AT, json=given), 400)
+
+
+async def test_the_token_is_taken_as_the_client_of_mem0_sends_it(one: Site) -> None:
+    statuses = [
+        (await one.client.get(AT, headers={"Authorization": f"{scheme} {KEYS['ann']['token']}"})).status_code
+        for scheme in ("Token", "Bearer", "Basic")
+    ]
+    assert statuses == [200, 200, 401]
 
 
 WRONG: Mapping[str, dict[str, Any]] = {

@@ -17,6 +17,7 @@ from keepsaid.adapters.sqlite.connection import FileWatch
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds
 from keepsaid.app import agent, channels, extending, files, memory, models, redaction, services
 from keepsaid.app.builtin.parts import Parts
+from keepsaid.app.keys import KeyRing, ReloadableKeys
 from keepsaid.app.services import Services, forgetter_of
 from keepsaid.app.stores import PATIENT_MS, folders_of, in_use, recollection, write_lines
 from keepsaid.app.work import ScheduleRunner, TaskRunners, TaskRunnersDeps
@@ -166,6 +167,13 @@ class Instance:
         more = {"journal": self.operations.journal.hint, "news": news}
         more |= {"forget": self.forgetting, "life": self.life.hint}
         peers.join({**hints.named, **more}, {"held": hints.held, "settled": self.hub})
+
+    @cached_property
+    def keys(self) -> KeyRing:
+        """The keys that are let in now."""
+        ring = KeyRing(self.home, self.config, self.clock, self.redactor.learn)
+        self.reloading.add(ReloadableKeys(ring))
+        return ring
 
     @cached_property
     def services(self) -> Services:

@@ -224,7 +224,7 @@ class MemoryImport:
                 text, value, metadata = next(plain), next(plain), next(plain)
                 new = one.memory.new
                 if text.marks or value.marks or metadata.marks:
-                    new = replace(new, text=text.text, value=value.text, metadata=_whole(metadata.text))
+                    new = replace(new, text=text.text, value=value.text, metadata=whole_object(metadata.text))
                     fit[n] = replace(one, memory=replace(one.memory, new=new))
                     if report is not None:
                         report.secrets += 1
@@ -270,7 +270,7 @@ class MemoryImport:
             await home.take(some, ())
 
 
-def _whole(metadata: str) -> str:
+def whole_object(metadata: str) -> str:
     """Metadata without its secrets; nothing of it if it is not an object of JSON any more."""
     try:
         return metadata if isinstance(json.loads(metadata), dict) else "{}"

@@ -7,6 +7,7 @@ memory goes by the listener of that principal: no face can widen it.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,7 +26,14 @@ from keepsaid.errors import InputError, NotAllowed, StoreError
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.services.context import BuiltContext, ContextService
 from keepsaid.services.forgetting import ForgetPreview, ForgetReceipt, ForgetRequest, ForgettingService
-from keepsaid.services.memories import AddedMemory, MemoryAuthor, MemoryService, SearchRequest, SearchService
+from keepsaid.services.memories import (
+    NO_METADATA,
+    AddedMemory,
+    MemoryAuthor,
+    MemoryService,
+    SearchRequest,
+    SearchService,
+)
 from keepsaid.text.normal import digest
 from keepsaid.values import frozen
 
@@ -46,6 +54,19 @@ class Talk(NamedTuple):
     key: str = ""
     external: bool = False
     name: str = ""
+
+
+CLIENT_METADATA = "client"
+"""The member of a memory's metadata that holds what its client gave."""
+
+
+class MemoryDraft(NamedTuple):
+    """A memory to be saved: its text, its kind, the key that its author gives it, and metadata, an object of JSON."""
+
+    text: str
+    kind: str = "fact"
+    key: str = ""
+    metadata: str = NO_METADATA
 
 
 @frozen
@@ -132,8 +153,12 @@ class Assistant:
         self, who: Principal, text: str, kind: str = "fact", *, key: str = "", conversation: str = ""
     ) -> AddedMemory:
         """Remember a text as its sender's word. Under a key that was used for another text, raises KeyConflict."""
+        return await self.save_draft(who, MemoryDraft(text, kind, key), conversation)
+
+    async def save_draft(self, who: Principal, draft: MemoryDraft, conversation: str = "") -> AddedMemory:
+        """Remember a text with its metadata; otherwise like `save`. One that is there keeps its own metadata."""
         check_scope(who, Scope.WRITE)
-        return await self._changes.add(text, kind, _author(who, conversation), key)
+        return await self._changes.add(draft.text, draft.kind, _author(who, conversation), draft.key, draft.metadata)
 
     async def correct(
         self, who: Principal, name: str, text: str, value: str = "", conversation: str = ""
@@ -147,7 +172,8 @@ class Assistant:
             raise NotAllowed(f"only the owner can change {name}")
         if not who.commands(found.new.scope, [conversation] if conversation else ()):
             raise NotAllowed(f"{name} belongs to others as well: only the owner can change it")
-        return await self._changes.edit(found.id, text, value, _author(who, conversation))
+        author = _author(who, conversation)
+        return await self._changes.edit(found.id, text, value, author, kept_metadata(found.new.metadata))
 
     async def count(self, who: Principal, names: Sequence[str], conversation: str = "") -> ForgetCount:
         """What forgetting memories would take, and the token that confirms it. Raises InputError and NotAllowed."""
@@ -208,6 +234,18 @@ class Assistant:
         if await self._store.line(lane) is None:
             lane = who.lane(conversation)
         return await self._store.span(lane, after, most)
+
+
+def kept_metadata(metadata: str) -> str:
+    """What a correction keeps of the metadata of a memory: that of its client, if there is any."""
+    found = client_metadata(metadata)
+    return json.dumps({CLIENT_METADATA: found}, ensure_ascii=False) if found else NO_METADATA
+
+
+def client_metadata(metadata: str) -> dict[str, object]:
+    """The metadata that a client gave a memory; empty where it gave none."""
+    found = json.loads(metadata).get(CLIENT_METADATA)
+    return found if isinstance(found, dict) else {}
 
 
 def check_scope(who: Principal, scope: Scope) -> None:

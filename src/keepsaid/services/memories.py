@@ -12,6 +12,7 @@ from keepsaid.domain.ids import moment, read, show
 from keepsaid.domain.revision import RevisionRefusal
 from keepsaid.domain.statements import extract_statements, with_slot
 from keepsaid.errors import InputError, KeyConflict, StoreError
+from keepsaid.memory.importing import whole_object
 from keepsaid.memory.recall.ranking import TEXT
 from keepsaid.memory.recall.recollection import narrowed
 from keepsaid.ports import memory_store, store
@@ -55,6 +56,9 @@ class MemoryAuthor:
         """The key under which a memory is stored that this author names."""
         return f"note:{self.key_of('named', named)}"
 
+
+NO_METADATA = "{}"
+"""The metadata of a memory that has none."""
 
 OWNER_AUTHOR = MemoryAuthor(memory.person_scope(memory.OWNER), message.Trust.OWNER, memory.OWNER, memory.OWNER)
 """The owner, in words that are readable in the owner's direct chats."""
@@ -108,13 +112,17 @@ class MemoryService:
         self._clock = clock
         self._redactor = redactor
 
-    async def add(self, text: str, kind: str, author: MemoryAuthor = OWNER_AUTHOR, named: str = "") -> AddedMemory:
+    async def add(
+        self, text: str, kind: str, author: MemoryAuthor = OWNER_AUTHOR, named: str = "", metadata: str = NO_METADATA
+    ) -> AddedMemory:
         """Remember what an author says, without the secrets in it; `named` names it for who adds it again.
 
-        Raises InputError, KeyConflict where it named another text before, and StoreError.
+        `metadata` is an object of JSON, which is kept with a memory that is new, without the secrets in it. Raises
+        InputError, KeyConflict where `named` named another text before, and StoreError.
         """
         new = note(text, kind, self._clock.now_ms(), author, named)
-        [plain] = await masked_texts(self._redactor, [new.text])
+        plain, about = await masked_texts(self._redactor, [new.text, metadata])
+        new = replace(new, metadata=whole_object(about.text))
         lifted = await self._memories.echoes.in_memory(new)
         new = replace(with_slot(replace(new, text=plain.text)), text=new.text)
         number = await self._stored(new)
@@ -139,7 +147,12 @@ class MemoryService:
         return number
 
     async def edit(
-        self, memory_id: int, text: str, value: str, author: MemoryAuthor = OWNER_AUTHOR
+        self,
+        memory_id: int,
+        text: str,
+        value: str,
+        author: MemoryAuthor = OWNER_AUTHOR,
+        metadata: str = NO_METADATA,
     ) -> learning.LearnResult:
         """Put a memory right, by the word of an author who may; what it said before is kept as past.
 
@@ -154,6 +167,7 @@ class MemoryService:
         key = f"edit:{digest(str(memory_id), said, value, str(now)).hex()}"
         sources = (memory.Source("person", key),)
         word = replace(_word(key, memory.Kind.FACT, said, now, author), value=normalise(value).strip(), sources=sources)
+        word = replace(word, metadata=metadata)
         done = await self._memories.revisions.correct(memory_id, word, now)
         if done.how is learning.LearnOutcome.REFUSED:
             name = show("memory", memory_id)

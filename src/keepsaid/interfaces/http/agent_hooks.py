@@ -100,7 +100,7 @@ def _text(fields: Mapping[str, object], name: str) -> str:
 
 def _transcripts(instance: Instance, who: Principal) -> Path | None:
     """The folder of transcripts that a key may have read."""
-    key = instance.config.keys.get(who.name)
+    key = instance.keys.by_name.get(who.name)
     return Path(key.transcripts) if key is not None and key.transcripts and not who.everything else None
 
 

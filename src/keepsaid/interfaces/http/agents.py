@@ -76,7 +76,7 @@ def _caller(instance: Instance, call: OwnerCall) -> Principal:
         return call.who
     if SENDER in call.request.headers:
         return _agent_of(instance, call, account)
-    if re.fullmatch(_ACCOUNT, account) is None or account in (*instance.config.keys, call.who.name):
+    if re.fullmatch(_ACCOUNT, account) is None or account in (*instance.keys.by_name, call.who.name):
         raise BadRequest(f"{ACCOUNT} must be a name of its own in small letters, and not that of a key")
     return own_agent(account)
 
@@ -84,7 +84,7 @@ def _caller(instance: Instance, call: OwnerCall) -> Principal:
 def _agent_of(instance: Instance, call: OwnerCall, account: str) -> Principal:
     """An agent of another sender, as the library has it: the operator may act as anybody, and so with less."""
     sender = unquote(call.request.headers[SENDER])
-    if not sender or account in instance.config.keys or len(account) > _NAME_CHARS_MAX:
+    if not sender or account in instance.keys.by_name or len(account) > _NAME_CHARS_MAX:
         raise BadRequest(f"{SENDER} needs a sender, and an account in {ACCOUNT} that is not that of a key")
     direct = call.request.headers.get(DIRECT, "1") == "1"
     who = Principal(account, LIBRARY, sender, frozenset(Scope), direct=direct)

@@ -31,6 +31,10 @@ _PASSED_ON = re.compile(
 """Names of headers that proxies, tunnels and content networks add to a request that they pass on."""
 
 
+_SCHEMES = ("bearer", "token")
+"""How a token is announced in Authorization: as standards have it, and as the client of mem0 does."""
+
+
 def is_loopback(host: str) -> bool:
     """Whether an address can only be reached from this machine."""
     if host == "localhost":
@@ -141,7 +145,7 @@ class Gate:
 
     def _carries(self, request: Request, token: str | None) -> bool:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if token is None or scheme.lower() != "bearer":
+        if token is None or scheme.lower() not in _SCHEMES:
             return False
         return hmac.compare_digest(given.strip().encode(), token.encode())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,8 +20,16 @@ from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.gate import LIBRARY
 from keepsaid.interfaces.http.responses import BadRequest, read_limit, read_query
 from keepsaid.interfaces.shapes import Shape
-from keepsaid.services.assistant import IDS_MAX, MemoryStory, Talk
+from keepsaid.services.assistant import (
+    CLIENT_METADATA,
+    IDS_MAX,
+    MemoryDraft,
+    MemoryStory,
+    Talk,
+    client_metadata,
+)
 from keepsaid.services.memories import SearchRequest, hits_in
+from keepsaid.text.normal import normalise_json
 
 ACCOUNT = "mem0"
 """The account of the people whom the operator names by `user_id`."""
@@ -29,6 +38,7 @@ _NAMES = ("user_id", "agent_id", "run_id")
 _FIELDS = (*_NAMES, "messages", "infer")
 _KINDS = tuple(kind for kind in Kind if kind is not Kind.BULLETIN)
 _LIMIT, _LIMIT_MAX, _ROUNDS_MAX = 10, 50, 1_000
+_METADATA_CHARS_MAX = 4_000
 _UPDATED, _DELETED = "Memory updated successfully!", "Memory deleted successfully!"
 
 
@@ -51,7 +61,7 @@ def _who(instance: Instance, call: OwnerCall, given: Mapping[str, object]) -> tu
         return who, conversation
     if not user:
         raise BadRequest("user_id must name a person; only a key can be called without it")
-    if ACCOUNT in instance.config.keys:
+    if ACCOUNT in instance.keys.by_name:
         raise BadRequest(f"a key has the name {ACCOUNT}: call with that key, or rename it")
     who = Principal(ACCOUNT, LIBRARY, user, frozenset(Scope), Trust.KNOWN)
     if instance.config.trust_of(who.origin("")) is Trust.OWNER:
@@ -71,11 +81,13 @@ async def add(instance: Instance, call: OwnerCall) -> Response:
             name = ids.show("memory", found[0].id) if found else ids.show("message", received.id)
             results.append({"id": name, "memory": one.text, "event": event})
     else:
+        metadata = _metadata_in(call.fields)
         for one in said:
-            added = await assistant.save(who, one.text, conversation=conversation)
+            added = await assistant.save_draft(who, MemoryDraft(one.text, metadata=metadata), conversation)
             event = "ADD" if added.is_new else "NONE"
             results.append({"id": ids.show("memory", added.id), "memory": one.text, "event": event})
-    unread = sorted(set(call.fields) - set(_FIELDS))
+    kept = _FIELDS if call.flag("infer", default=True) else (*_FIELDS, "metadata")
+    unread = sorted(set(call.fields) - set(kept))
     return JSONResponse({"results": results}, headers={"X-Keepsaid-Ignored": _header(unread)} if unread else None)
 
 
@@ -202,11 +214,23 @@ def _talk_in(given: object) -> list[Talk]:
     return said
 
 
+def _metadata_in(fields: Mapping[str, object]) -> str:
+    """The metadata of a call, as a memory keeps it. Raises BadRequest for anything but an object, and for too much."""
+    given = fields.get("metadata") or {}
+    if not isinstance(given, dict):
+        raise BadRequest("metadata must be an object")
+    text = normalise_json(json.dumps({CLIENT_METADATA: given} if given else {}, ensure_ascii=False))
+    if len(text) > _METADATA_CHARS_MAX:
+        raise BadRequest(f"metadata may have {_METADATA_CHARS_MAX:,} characters as JSON")
+    return text
+
+
 def _shape(memory: Memory, who: Principal, at: int) -> Shape:
     details: dict[str, Any] = {
         "kind": str(memory.new.kind),
         "state": memory.state_at(at),
         "trust": str(memory.new.trust),
+        **client_metadata(memory.new.metadata),
     }
     created = ids.when(memory.recorded_at)
     shape = {"id": ids.show("memory", memory.id), "memory": memory.text, "user_id": who.sender, "metadata": details}

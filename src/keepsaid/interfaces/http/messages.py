@@ -308,7 +308,7 @@ class Messages:
 
     async def _pull(self, story: views.Story) -> None:
         lane = story.message.lane
-        if lane.channel == "http" or lane.account in self._instance.config.keys:
+        if lane.channel == "http" or lane.account in self._instance.keys.by_name:
             await self._asking.mark_seen(story)
 
 

@@ -16,9 +16,11 @@ from urllib.parse import unquote, urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.types import Message
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keepsaid.app.instance import Instance
+from keepsaid.app.keys import KeyRing
 from keepsaid.config.services import ServerConfig
 from keepsaid.errors import HomeError
 from keepsaid.interfaces.http import (
@@ -87,13 +89,27 @@ def _settings(app: Starlette, server: ServerConfig) -> uvicorn.Config:
     )
 
 
+class FreshKeys:
+    """Follows the config file before a call with a token is judged."""
+
+    def __init__(self, app: ASGIApp, ring: KeyRing) -> None:
+        self._app, self._ring = app, ring
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the call on, with the keys as they are now."""
+        if self._ring.is_due and any(name == b"authorization" for name, _ in scope.get("headers", ())):
+            await self._ring.look()
+        await self._app(scope, receive, send)
+
+
 def application(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> Starlette:
     handlers = {404: responses.unrouted, 405: responses.unrouted}
     door, openai = mcp.McpDoor(instance, gate), OpenAIEndpoint(instance, gate, stopping)
     described = (*routes.routes(instance, gate, stopping), *openai.routes(), *mcp.routes(door))
     served = (*described, openapi.route(described))
     bound = [one.bound(instance, gate) if isinstance(one, calls.OwnerRoute) else one.bound() for one in served]
-    app = Starlette(routes=bound, exception_handlers=handlers)
+    fresh = Middleware(FreshKeys, ring=instance.keys)
+    app = Starlette(routes=bound, exception_handlers=handlers, middleware=[fresh])
     app.state.described = served
     app.state.mcp, app.state.openai = door, openai
     app.router.redirect_slashes = False
@@ -111,7 +127,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     server = instance.config.server
     token = gates.operator_token(server)
     instance.redactor.learn(token)
-    gate = gates.Gate(server.host, token, gates.client_token(server), instance.config.principals())
+    gate = gates.Gate(server.host, token, gates.client_token(server), instance.keys.by_token)
     bound = _bind(server.host, server.port if port is None else port)
     address = Address(server.host, bound.getsockname()[1])
     stopping = asyncio.Event()

@@ -111,7 +111,7 @@ class OpenAIEndpoint:
 
     def _caller(self, request: Request, *scopes: Scope) -> Principal:
         """Who calls. Raises NotFound while there is no key, Unauthorised, NotAllowed and Refused."""
-        if not self._instance.config.keys:
+        if not self._instance.keys.by_name:
             raise responses.NotFound(
                 "the OpenAI-compatible endpoint is off: no key is set", hint="keepsaid config show keys"
             )
