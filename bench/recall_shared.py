@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.contender import Absent
 from bench.servers import postgres
 from keepsaid.adapters.postgres.connection import PostgresPlace, connect
-from keepsaid.adapters.postgres.stores import open_memories
+from keepsaid.adapters.postgres.stores import migrate_stores, open_memories
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.system.machine import SystemIds
 from keepsaid_testkit import latency
@@ -42,6 +42,7 @@ async def _measured(folder: Path, count: int) -> dict[str, object]:
 
 
 async def _in_postgres(url: str, count: int, asked: Sequence[MadeQuestion]) -> latency.Times:
+    await asyncio.to_thread(migrate_stores, PostgresPlace(url))  # the writer asks the other store whether it lives
     store = await open_memories(PostgresPlace(url), SystemIds(), TombstoneKeyring(None))
     try:
         await latency.fill(store, count, _quiet)

@@ -129,7 +129,9 @@ class Relevance:
         first: tuple[int, str] | None = None
         news = memory.new.kind not in LANE_BOUND
         for n, word in enumerate(spelled(text)):
-            stem = root(word) if not news or word[0] in self._initials or not word[0].isascii() else ""
+            if news and word[0] not in self._initials and word[0].isascii():
+                continue
+            stem = root(word)
             if stem in self._worth:
                 found.add(stem)
                 first = first or (n, fold(word))
