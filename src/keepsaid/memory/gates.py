@@ -137,9 +137,8 @@ class Relevance:
                 first = first or (n, fold(word))
             elif not news:
                 news = stem not in self._said and fold(word) not in self._grammar
-        if self._has_further:  # no term beside those of words is of ASCII letters alone
-            found |= self._worth.keys() & indexed_terms(text)
-        return found, first, news
+        further = indexed_terms(text) if self._has_further else ()  # none of these is of ASCII letters alone
+        return found | (self._worth.keys() & further), first, news
 
 
 @lru_cache(1_024)
