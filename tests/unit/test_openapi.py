@@ -203,6 +203,35 @@ async def test_answers_about_memories_tasks_and_schedules_are_as_it_says(here: H
     await asked(here, "POST", "/v1/schedules/{id}/{verb}", id="pears", verb="cancel")
 
 
+async def test_answers_about_people_and_entities_are_as_it_says(here: Here) -> None:
+    said = {"role": "user", "text": "I moved to Lisbon with Carla in May.", "key": "1"}
+    recorded = {"conversation": "porch", "messages": [said]}
+    assert (await here.one.client.post("/v1/lanes:record", json=recorded, headers=ANN)).status_code == 201
+    await asked(here, "GET", "/v1/people")
+    joined = await asked(here, "POST", "/v1/people/join", {"names": ["library:ann:ann", "http:default:ann"]})
+    assert len(joined["person"]["identities"]) == 2
+    assert (await asked(here, "GET", "/v1/people"))["people"]
+    entities = (await asked(here, "GET", "/v1/entities"))["entities"]
+    saved = await asked(here, "POST", "/v1/memories", {"text": "The gate is painted green"})
+    await asked(here, "POST", "/v1/memories/{id}/widen", {"to": "global", "reason": "to show it"}, id=saved["id"])
+    for one in entities[:3]:
+        [page] = (await asked(here, "GET", f"/v1/entities/page?name={one['key']}"))["pages"]
+        assert page["messages"] or page["facts"]
+
+
+async def test_answers_to_clients_of_mem0_are_as_it_says(here: Here) -> None:
+    at, one = "/compat/mem0/memories", "/compat/mem0/memories/{id}"
+    given = {"messages": "The boat is in the shed", "user_id": "eve", "infer": False, "metadata": {"a": [1]}}
+    [added] = (await asked(here, "POST", at, given))["results"]
+    assert (await asked(here, "GET", f"{at}?user_id=eve"))["results"]
+    assert (await asked(here, "POST", "/compat/mem0/search", {"query": "boat", "user_id": "eve"}))["results"]
+    assert (await asked(here, "GET", one, id=added["id"]))["metadata"]["a"] == [1]
+    done = await asked(here, "PUT", one, {"text": "The boat is in the barn"}, id=added["id"])
+    assert len(await asked(here, "GET", f"{one}/history", id=done["id"])) == 2
+    await asked(here, "DELETE", one, id=done["id"])
+    await asked(here, "DELETE", f"{at}?user_id=eve")
+
+
 async def test_refusals_are_problems_as_it_says(one: Site, described: dict[str, Any]) -> None:
     refused = await one.client.get("/v1/status")
     assert refused.status_code == 401

@@ -31,7 +31,7 @@ from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.memory_store import Reminder
 from keepsaid.ports.runtime import Clock, Hint, Ids, Redactor, StopToken
 from keepsaid.ports.store import MemoryStore, Store
-from keepsaid.services.agent_hooks import AgentHooks
+from keepsaid.services.agent_hooks import AgentHooks, SessionNotes
 from keepsaid.services.assistant import Assistant
 from keepsaid.services.batches import BatchService
 from keepsaid.services.chats import ChatService
@@ -146,7 +146,7 @@ def services_of(here: ServedParts) -> Services:
         BatchService(operations, here.flow, here.leases, here.attempt, clock),
         assistant,
         ChatService(operations, clock, agent.agent.client),
-        AgentHooks(assistant, here.redactor),
+        AgentHooks(assistant, here.redactor, SessionNotes(operations, clock)),
     )
 
 

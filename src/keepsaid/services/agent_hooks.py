@@ -7,6 +7,7 @@ without its answer.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -24,14 +25,17 @@ from keepsaid.domain.agent_hook import (
     public_text,
 )
 from keepsaid.domain.principal import Principal, Scope
+from keepsaid.domain.process import Note
 from keepsaid.domain.project import in_project
 from keepsaid.domain.recorded_talk import RECORDED_MAX
 from keepsaid.errors import KeepsaidError, KeyConflict, NotAllowed
-from keepsaid.ports.runtime import Redactor, masked_texts
+from keepsaid.ports.runtime import Clock, Redactor, masked_texts
+from keepsaid.ports.store_views import Notes
 from keepsaid.services import agent_files
 from keepsaid.services.assistant import Assistant, Talk
 from keepsaid.services.context import Reminding
 from keepsaid.text.normal import cut, digest
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.hooks")
 
@@ -41,34 +45,76 @@ START_CHARS_MAX, PROMPT_TOKENS_MAX = 2_000, 1_500
 _QUERY_CHARS_MAX = 4_000
 _WITHIN_S = 1.0
 _SESSIONS_MAX, _SHOWN_MAX = 1_000, 500
+
+GIVEN_MS = 7 * 86_400_000
+"""So long it is kept what a session was given, milliseconds after the last change."""
+
 _CUT = "\n…"
 
 
 class HookSession:
-    """A session as far as this process has seen it.
-
-    `mark` is how far its transcript was read, `given` the hash of the text that it started with, `shown` the memories
-    that stand in its context.
-    """
+    """A session as far as this process has seen it: `mark` is how far its transcript was read."""
 
     def __init__(self) -> None:
         self.mark = agent_files.TranscriptMark()
-        self.given = b""
-        self.shown: dict[int, None] = {}
         self.reading = asyncio.Lock()
 
-    def note_shown(self, memories: Iterable[int]) -> None:
-        """Note memories that the session was given, the newest 500."""
-        self.shown |= dict.fromkeys(memories)
-        for old in list(self.shown)[:-_SHOWN_MAX]:
-            del self.shown[old]
+
+@frozen
+class SessionMemory:
+    """What stands in the context of a session: the hash of the text that it started with, and memories by id.
+
+    It is a note on disk, so that it outlives the process and serves others at the same store. It names the person, so
+    that forgetting a person takes it too; it holds no text.
+    """
+
+    start: str = ""
+    memories: tuple[int, ...] = ()
+
+    def shown(self, memories: Iterable[int]) -> SessionMemory:
+        """The same with memories that were given now; the newest 500 count."""
+        every = tuple(dict.fromkeys((*self.memories, *memories)))
+        return replace(self, memories=every[-_SHOWN_MAX:])
+
+    def as_text(self, person: str) -> str:
+        """The text of the note."""
+        return json.dumps({"person": person, "start": self.start, "memories": self.memories})
+
+
+def session_memory_in(text: str | None) -> SessionMemory:
+    """What a note says; nothing where there is none."""
+    if not text:
+        return SessionMemory()
+    fields = json.loads(text)
+    return SessionMemory(fields["start"], tuple(fields["memories"]))
+
+
+class SessionNotes:
+    """The notes of what sessions were given, which are kept for a week after the last one."""
+
+    def __init__(self, notes: Notes, clock: Clock) -> None:
+        self._notes, self._clock = notes, clock
+
+    async def read(self, who: Principal, conversation: str) -> SessionMemory:
+        """What a session was given. Raises a StoreError."""
+        return session_memory_in(await self._notes.note(_note_name(who, conversation), self._clock.now_ms()))
+
+    async def keep(self, who: Principal, conversation: str, given: SessionMemory) -> None:
+        """Note what a session was given. Raises a StoreError."""
+        now = self._clock.now_ms()
+        name, text = _note_name(who, conversation), given.as_text(who.person)
+        await self._notes.apply(Note(name, text, now + GIVEN_MS, now))
+
+
+def _note_name(who: Principal, conversation: str) -> str:
+    return f"hook-session:{digest(who.name, who.sender, conversation).hex()}"
 
 
 class AgentHooks:
     """Answers the hooks of coding agents in the name of a sender, within the project of the agent's folder."""
 
-    def __init__(self, assistant: Assistant, redactor: Redactor) -> None:
-        self._assistant, self._redactor = assistant, redactor
+    def __init__(self, assistant: Assistant, redactor: Redactor, given: SessionNotes) -> None:
+        self._assistant, self._redactor, self._given = assistant, redactor, given
         self._sessions: OrderedDict[tuple[str, str], HookSession] = OrderedDict()
 
     async def answer(self, who: Principal, call: HookCall, transcripts: Path | None) -> str:
@@ -94,7 +140,7 @@ class AgentHooks:
     async def _answered(self, who: Principal, conversation: str, call: HookCall, file: Path | None) -> str:
         session = self._session(who, conversation)
         if call.event == HookEvent.START:
-            return await self._start(who, conversation, call, session)
+            return await self._start(who, conversation, call)
         if call.event == HookEvent.PROMPT:
             return await self._prompt(who, conversation, call, (session, file))
         if call.event == HookEvent.TOOL:
@@ -103,19 +149,23 @@ class AgentHooks:
             await self._answers(who, conversation, call, (session, file))
         return ""
 
-    async def _start(self, who: Principal, conversation: str, call: HookCall, session: HookSession) -> str:
+    async def _start(self, who: Principal, conversation: str, call: HookCall) -> str:
         """The bulletin and the summary. A session that goes on still has its text, and is not given it twice."""
-        text = ""
+        text, is_resumed = "", call.source == "resume"
         try:
             async with asyncio.timeout(_WITHIN_S):
                 built = await self._assistant.contexts.standing(who, conversation)
-            text = _cut_lines("\n\n".join(filter(None, (built.bulletin, built.summary))), START_CHARS_MAX)
+                text = _cut_lines("\n\n".join(filter(None, (built.bulletin, built.summary))), START_CHARS_MAX)
+                before = await self._given.read(who, conversation)
+                # of another start, what stood in its context is summarised, or gone
+                now = replace(before if is_resumed else SessionMemory(), start=digest(text).hex())
+                if now != before:
+                    await self._given.keep(who, conversation, now)
+                if is_resumed and now.start == before.start:
+                    text = ""
         except (KeepsaidError, TimeoutError) as error:
             _missing("a session starts without memory", error)
-        if call.source != "resume":  # what stood in its context is summarised, or gone
-            session.shown.clear()
-        given, session.given = session.given, digest(text)
-        return "" if call.source == "resume" and given == session.given else text
+        return text
 
     async def _prompt(
         self, who: Principal, conversation: str, call: HookCall, known: tuple[HookSession, Path | None]
@@ -126,17 +176,20 @@ class AgentHooks:
             return ""
         try:
             async with asyncio.timeout(_WITHIN_S):
-                lately = frozenset(session.shown)
+                given = await self._given.read(who, conversation)
+                lately = frozenset(given.memories)
                 asked = Reminding(conversation, cut(text, _QUERY_CHARS_MAX), PROMPT_TOKENS_MAX, lately)
                 injection = await self._assistant.contexts.remind(who, asked)
-            found = injection.block
-            session.note_shown(one.hit.memory.id for one in injection.candidates if one.chosen)
+                found = injection.block
+                now = given.shown(one.hit.memory.id for one in injection.candidates if one.chosen)
+                if now != given:
+                    await self._given.keep(who, conversation, now)
         except (KeepsaidError, TimeoutError) as error:
             _missing("a prompt goes without memory", error)
         key = prompt_key(call.prompt_id)
         if not call.prompt_id:
-            given = file, call.session, session.mark, text
-            key = await asyncio.to_thread(agent_files.next_prompt_key, *given)
+            named = file, call.session, session.mark, text
+            key = await asyncio.to_thread(agent_files.next_prompt_key, *named)
         await self._talk(who, conversation, [Talk(text, key=key)], wait=False)
         return found
 

@@ -19,6 +19,7 @@ from keepsaid.errors import InputError, NotAllowed
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.gate import LIBRARY
 from keepsaid.interfaces.http.responses import BadRequest, read_limit, read_query
+from keepsaid.interfaces.schema import FLAG, NUMBER, OBJECT, TEXT, TIME, WHOLE, gives, many, named, perhaps, takes
 from keepsaid.interfaces.shapes import Shape
 from keepsaid.services.assistant import (
     CLIENT_METADATA,
@@ -35,6 +36,7 @@ ACCOUNT = "mem0"
 """The account of the people whom the operator names by `user_id`."""
 
 _NAMES = ("user_id", "agent_id", "run_id")
+_TIMES = ("created_at", "updated_at")
 _FIELDS = (*_NAMES, "messages", "infer")
 _KINDS = tuple(kind for kind in Kind if kind is not Kind.BULLETIN)
 _LIMIT, _LIMIT_MAX, _ROUNDS_MAX = 10, 50, 1_000
@@ -243,13 +245,39 @@ def _header(names: Sequence[str]) -> str:
 
 
 _READ, _WRITE, _OPERATE = (Scope.READ,), (Scope.WRITE,), (Scope.OPERATE,)
+_PEOPLE = named(TEXT, *_NAMES)
+_MEMORY = {**named(TEXT, "id", "memory", "user_id"), "metadata": OBJECT, **named(perhaps(TIME), *_TIMES)}
+_ADDED = gives(results=many(gives(**named(TEXT, "id", "memory", "event"))))
+_CHANGE = gives(
+    **named(TEXT, "id", "memory_id", "new_memory", "event"),
+    old_memory=perhaps(TEXT),
+    created_at=perhaps(TIME),
+    is_deleted=WHOLE,
+)
+_ADD = takes("messages", messages={"anyOf": [TEXT, many(OBJECT)]}, infer=FLAG, metadata=OBJECT, **_PEOPLE)
+_SEARCH = takes("query", query=TEXT, **named(WHOLE, "limit", "top_k"), filters=OBJECT, **_PEOPLE)
+_FOUND = gives(results=many(gives(**_MEMORY, score=NUMBER)))
+_UPDATE, _DONE = takes(**named(TEXT, "text", "data"), **_PEOPLE), gives(message=TEXT)
+_LISTED = gives(results=many(gives(**_MEMORY)))
+_AT, _ONE = "/compat/mem0/memories", "/compat/mem0/memories/{id}"
+_LIST = (*_NAMES, "limit")
+
 ROUTES = (
-    OwnerRoute("POST", "/compat/mem0/memories", add, 20_000_000, scopes=_WRITE),
-    OwnerRoute("GET", "/compat/mem0/memories", list_memories, scopes=_READ),
-    OwnerRoute("DELETE", "/compat/mem0/memories", delete_all, long=True, scopes=_OPERATE),
-    OwnerRoute("GET", "/compat/mem0/memories/{id}", get, scopes=_READ),
-    OwnerRoute("PUT", "/compat/mem0/memories/{id}", update, 100_000, scopes=_WRITE),
-    OwnerRoute("DELETE", "/compat/mem0/memories/{id}", delete, long=True, scopes=_WRITE),
-    OwnerRoute("GET", "/compat/mem0/memories/{id}/history", history, scopes=_READ),
-    OwnerRoute("POST", "/compat/mem0/search", search, 100_000, scopes=_READ),
+    OwnerRoute("POST", _AT, add, 20_000_000, scopes=_WRITE, takes=_ADD, gives=_ADDED),
+    OwnerRoute("GET", _AT, list_memories, scopes=_READ, query=_LIST, gives=_LISTED),
+    OwnerRoute("DELETE", _AT, delete_all, long=True, scopes=_OPERATE, query=_NAMES, gives=_DONE),
+    OwnerRoute("GET", _ONE, get, scopes=_READ, query=_NAMES, gives=gives(**_MEMORY)),
+    OwnerRoute(
+        "PUT",
+        _ONE,
+        update,
+        100_000,
+        scopes=_WRITE,
+        query=_NAMES,
+        takes=_UPDATE,
+        gives=gives(message=TEXT, id=TEXT),
+    ),
+    OwnerRoute("DELETE", _ONE, delete, long=True, scopes=_WRITE, query=_NAMES, gives=_DONE),
+    OwnerRoute("GET", f"{_ONE}/history", history, scopes=_READ, query=_NAMES, gives=many(_CHANGE)),
+    OwnerRoute("POST", "/compat/mem0/search", search, 100_000, scopes=_READ, takes=_SEARCH, gives=_FOUND),
 )

@@ -260,6 +260,14 @@ async def merge_entities(instance: Instance, call: OwnerCall) -> Shape:
 
 _IDS = many(TEXT)
 _ENTITY = gives(key=TEXT, kind=TEXT, names=many(TEXT), memories=WHOLE, last_at=perhaps(TIME))
+_PERSON = gives(id=TEXT, identities=many(gives(name=TEXT, joined_at=perhaps(TIME), joined_by=TEXT)))
+_SEEN = gives(name=TEXT, called=TEXT, memories=WHOLE, last_at=perhaps(TIME))
+_PAGE = gives(
+    entity=_ENTITY,
+    **named(many(ref("Memory")), "facts", "past", "messages"),
+    together=many(gives(entity=TEXT, name=TEXT, memories=WHOLE)),
+)
+_SHARED = gives(**named(TEXT, "before", "after", "by", "reason"), at=perhaps(TIME))
 _FOUND = {"anyOf": [ref("Recalled"), gives(memories=many(ref("Memory")))]}
 _IMPORT = takes("do", do=TEXT, key=TEXT, records=many(OBJECT, bundle.RECORDS_MAX), contested=_IDS)
 _FLAGGED = gives(memory=TEXT, turn=TEXT, done=FLAG)
@@ -269,7 +277,7 @@ _FORGET = takes(ids=_IDS, **named(TEXT, "person", "conversation", "filter", "und
 
 ENTITY_ROUTES = (
     OwnerRoute("GET", "/v1/entities", list_entities, query=("kind", "limit"), gives=gives(entities=many(_ENTITY))),
-    OwnerRoute("GET", "/v1/entities/page", get_entity, query=("name",), gives=gives(pages=many(OBJECT))),
+    OwnerRoute("GET", "/v1/entities/page", get_entity, query=("name",), gives=gives(pages=many(_PAGE))),
     OwnerRoute(
         "POST",
         "/v1/entities/merge",
@@ -314,7 +322,7 @@ ROUTES = (
         share_memory,
         100_000,
         takes=takes("to", "reason", to=TEXT, reason=TEXT),
-        gives=gives(memory=TEXT, widened=OBJECT),
+        gives=gives(memory=TEXT, widened=_SHARED),
     ),
     OwnerRoute(
         "POST",
@@ -342,16 +350,14 @@ ROUTES = (
         takes=takes(wait_s=NUMBER),
         gives=gives(settled=FLAG),
     ),
-    OwnerRoute(
-        "GET", "/v1/people", list_people, query=("limit",), gives=gives(**named(many(OBJECT), "people", "seen"))
-    ),
+    OwnerRoute("GET", "/v1/people", list_people, query=("limit",), gives=gives(people=many(_PERSON), seen=many(_SEEN))),
     OwnerRoute(
         "POST",
         "/v1/people/join",
         join_people,
         100_000,
         takes=takes("names", names=many(TEXT)),
-        gives=gives(person=OBJECT),
+        gives=gives(person=_PERSON),
     ),
     OwnerRoute(
         "POST", "/v1/people/split", split_person, 100_000, takes=takes("name", name=TEXT), gives=gives(split=TEXT)
