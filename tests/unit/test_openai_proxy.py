@@ -157,6 +157,36 @@ async def test_tools_pass_through_and_their_loop_records_the_user_once(one: Prox
     assert await one.recorded("tools") == [("user", "What time is it?"), ("assistant", "It is noon.")]
 
 
+async def test_steps_of_a_tool_loop_begin_with_the_bytes_of_the_step_before(one: ProxySite) -> None:
+    """Whatever is remembered meanwhile: but what is forgotten is shown no more."""
+    said: list[dict[str, Any]] = [user("Where is the kayak?")]
+    headers = in_conversation("loop")
+
+    async def step() -> bytes:
+        one.provider.script = Script(Call("look", {}))
+        answer = await one.post({"model": "memory/both", "messages": said}, headers=headers)
+        called = answer.json()["choices"][0]["message"]
+        said.extend([called, {"role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": "ok"}])
+        return one.provider.requests[-1].raw
+
+    first = await step()
+    assert b"kayak in the blue shed" in first
+    await one.save("Bob says the kayak is beside the bridge")
+    second = await step()
+    cached = first.index(b"Where is the kayak?")
+    assert second.startswith(first[:cached])
+    sent = {"Authorization": f"Bearer {token('ann')}"}
+    wanted = await one.here.client.get("/v1/memories", params={"query": "kayak blue shed"}, headers=sent)
+    ids = [hit["memory"]["id"] for hit in wanted.json()["hits"] if "blue shed" in hit["memory"]["text"]]
+    dry = await one.here.client.post("/v1/memories/forget", json={"ids": ids}, headers=sent)
+    done = await one.here.client.post(
+        "/v1/memories/forget", json={"ids": ids, "confirm": dry.json()["confirm"]}, headers=sent
+    )
+    assert done.status_code == 200, done.text
+    assert b"blue shed" not in await step()
+    await one.save("Ann keeps the kayak in the blue shed")
+
+
 async def test_keys_stay_on_their_side(one: ProxySite) -> None:
     answer = await one.post(
         {"model": "memory/both", "messages": [user("hello")]},

@@ -25,7 +25,7 @@ def upstreams_of(config: Config) -> Mapping[str, Upstream]:
 def proxy_memory_of(instance: Instance) -> ProxyMemory:
     """What recalls for and records the calls of an instance."""
     remember = partial(_remember, instance)
-    return ProxyMemory(instance.services.assistant.contexts, instance.record, remember)
+    return ProxyMemory(instance.services.assistant.contexts, instance.record, remember, instance.memories)
 
 
 async def _remember(instance: Instance, conversation: str) -> None:

@@ -7,17 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
+from collections.abc import Sequence
 
 from keepsaid.domain.chat_call import ChatTurn
+from keepsaid.domain.memory import Memory
 from keepsaid.domain.principal import Principal
 from keepsaid.errors import KeepsaidError, KeyConflict
+from keepsaid.memory.injection import listening
 from keepsaid.memory.recall.recollection import NO_EMBEDDER
+from keepsaid.ports.memory_store import Shelf
 from keepsaid.services.assistant import Record, Remember, Talk, recorded_inbound
 from keepsaid.services.context import ContextService
 from keepsaid.values import frozen
 
 RECALL_S = 0.15
 """Seconds a call waits for memory; then it is forwarded without."""
+
+_SHOWN_MS, _SHOWN_MAX = 900_000, 256
+"""Milliseconds for which it is kept what a message was shown, and for how many messages at most."""
 
 _CHARS_MAX = 1_000_000
 """Characters of a message that is recorded; what is longer is a document."""
@@ -35,11 +43,26 @@ class ProxyContext:
     degraded: str = ""
 
 
-class ProxyMemory:
-    """Recalls for and records the calls of one instance."""
+@frozen
+class _ShownContext:
+    """What a user's message was shown, and the memories in it; until a time of the steady clock, in milliseconds."""
 
-    def __init__(self, context: ContextService, record: Record, remember: Remember) -> None:
-        self._context = context
+    context: ProxyContext
+    memories: tuple[Memory, ...]
+    until: float
+
+
+class ProxyMemory:
+    """Recalls for and records the calls of one instance.
+
+    All steps of a tool loop end with the same message of the user. They are shown the same text, so that the provider
+    has all before the new step in its cache: what was shown is kept for some minutes by the place of the message, and
+    given again if `shelf` has all memories in it unchanged. Otherwise, and in another process, memory is recalled.
+    """
+
+    def __init__(self, context: ContextService, record: Record, remember: Remember, shelf: Shelf) -> None:
+        self._context, self._shelf = context, shelf
+        self._shown: OrderedDict[tuple[object, ...], _ShownContext] = OrderedDict()
         self._record, self._remember = record, remember
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -47,16 +70,38 @@ class ProxyMemory:
         """What the caller's memory holds on the user's last message. Returns within RECALL_S, and raises nothing."""
         try:
             async with asyncio.timeout(RECALL_S):
-                found = await self._context.recall(who, conversation, turn.text, tokens)
+                return await self._recalled(who, conversation, turn, tokens)
         except TimeoutError:
             return ProxyContext(degraded=f"memory took longer than {RECALL_S * 1_000:.0f} ms")
         except KeepsaidError as error:
             _log.warning("a call is forwarded without memory", extra={"code": error.code})
             return ProxyContext(degraded="memory could not be read")
-        count = sum(one.chosen for one in found.candidates)
+
+    async def _recalled(self, who: Principal, conversation: str, turn: ChatTurn, tokens: int) -> ProxyContext:
+        key = (who.name, who.sender, conversation, turn.user_key, tokens)
+        shown, now = self._shown.get(key), self._context.clock.monotonic_ms()
+        if shown is not None and shown.until > now and await self._is_unchanged(who, conversation, shown.memories):
+            return shown.context
+        found = await self._context.recall(who, conversation, turn.text, tokens)
+        chosen = tuple(one.hit.memory for one in found.candidates if one.chosen)
         text = f"{_HEAD}{found.block}" if found.block else ""
         missing = [one for one in found.missing if one != NO_EMBEDDER]
-        return ProxyContext(text, count if text else 0, "; ".join(missing))
+        context = ProxyContext(text, len(chosen) if text else 0, "; ".join(missing))
+        if not missing:
+            self._shown[key] = _ShownContext(context, chosen, now + _SHOWN_MS)
+            self._shown.move_to_end(key)
+            if len(self._shown) > _SHOWN_MAX:
+                self._shown.popitem(last=False)
+        return context
+
+    async def _is_unchanged(self, who: Principal, conversation: str, memories: Sequence[Memory]) -> bool:
+        """Whether the caller may still read these memories, each with the same text and in the same state."""
+        lane = who.recorded_lane(conversation)
+        listener = listening(lane, [who.origin(lane.conversation)])
+        found = await self._shelf.fetch(listener, [one.id for one in memories]) if memories else ()
+        return [(one.id, one.state, one.new.text) for one in found] == [
+            (one.id, one.state, one.new.text) for one in memories
+        ]
 
     def record(self, who: Principal, conversation: str, turn: ChatTurn, answer: str) -> asyncio.Task[None]:
         """Store what the user said last, and the answer if it has text, each under its key; returns the running task.
