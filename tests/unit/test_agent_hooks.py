@@ -152,20 +152,6 @@ async def test_a_process_that_knows_nothing_of_a_session_stores_no_line_twice(
     assert await stored(one, project, session) == before
 
 
-async def test_an_answer_that_came_before_its_transcript_is_stored_once(one: Site, project: Path, session: str) -> None:
-    """Claude Code without a terminal writes the transcript after `Stop`."""
-    transcript = cast.Transcript(projects(one) / "a", session)
-    path = {"transcript_path": str(transcript.path)}
-    await given(one, cast.hook("UserPromptSubmit", project, session, prompt="question", prompt_id="p1", **path))
-    await given(one, cast.hook("Stop", project, session, last_assistant_message="answer", **path))
-    told = [("user", "question"), ("assistant", "answer")]
-    assert await stored(one, project, session) == told
-    transcript.turn("question", "answer", "p1")
-    transcript.turn("again", "answer", "p2")
-    await given(one, cast.hook("SessionEnd", project, session, **path))
-    assert await stored(one, project, session) == [*told, ("user", "again"), ("assistant", "answer")]
-
-
 async def test_hooks_at_the_same_time_store_once(one: Site, project: Path, session: str) -> None:
     transcript = cast.Transcript(projects(one) / "a", session)
     for n in range(60):

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.agent_hooks_cast import Transcript
+from tests.unit import agent_hooks_cast as cast
+from tests.unit.agent_hooks_cast import Transcript, given, projects, stored
+from tests.unit.http_cast import site
 
 from keepsaid.domain.agent_hook import public_text, session_name, transcript_line
 from keepsaid.services.agent_files import TranscriptMark, next_prompt_key, read_transcript
@@ -123,3 +125,20 @@ def test_a_prompt_without_a_name_has_the_key_that_its_line_will_have(tmp_path: P
     assert len(set(keys)) == 3
     assert next_prompt_key(None, "s", TranscriptMark(), "continue") == keys[0]
     assert next_prompt_key(tmp_path / "none.jsonl", "s", TranscriptMark(), "continue") == keys[0]
+
+
+async def test_an_answer_that_came_before_its_transcript_is_stored_once(tmp_path: Path) -> None:
+    """Claude Code without a terminal writes the transcript after `Stop`."""
+    root = tmp_path / "home"
+    project = cast.repository(tmp_path / "api", f"git@github.com:acme/{tmp_path.name}.git")
+    async with site(root, keys=cast.keys(root / "projects")) as one:
+        transcript = Transcript(projects(one) / "a", "s")
+        path = {"transcript_path": str(transcript.path)}
+        await given(one, cast.hook("UserPromptSubmit", project, "s", prompt="question", prompt_id="p1", **path))
+        await given(one, cast.hook("Stop", project, "s", last_assistant_message="answer", **path))
+        told = [("user", "question"), ("assistant", "answer")]
+        assert await stored(one, project, "s") == told
+        transcript.turn("question", "answer", "p1")
+        transcript.turn("again", "answer", "p2")
+        await given(one, cast.hook("SessionEnd", project, "s", **path))
+        assert await stored(one, project, "s") == [*told, ("user", "again"), ("assistant", "answer")]

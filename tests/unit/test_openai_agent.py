@@ -205,17 +205,6 @@ async def test_the_people_of_a_program_are_apart(tmp_path: Path) -> None:
         assert {one.message.inbound.origin.sender for one in found} == {"ann", "bob"}
 
 
-async def test_a_person_of_a_program_is_called_by_name(tmp_path: Path) -> None:
-    """Open WebUI sends ids, which say nothing to a reader, and names as parts of addresses are written."""
-    async with agent(tmp_path) as here, here.client("webui") as client:
-        headers = {"X-OpenWebUI-User-Id": "7077310d", "X-OpenWebUI-User-Name": "Ann%20Lef%C3%A8vre"}
-        said = [user("The code is 4711")]
-        await client.chat.completions.create(model="keepsaid", messages=said, extra_headers=headers)  # type: ignore[arg-type]
-        [found] = await here.site.instance.operations.find(MessageFilter(limit=100))
-        origin = found.message.inbound.origin
-        assert (origin.sender, origin.name) == ("7077310d", "Ann Lefèvre")
-
-
 async def test_a_client_that_leaves_gets_its_answer_with_the_same_call(tmp_path: Path) -> None:
     script = lambda _: Say("The foresail is torn.", delay_s=0.2, chunk=4)  # noqa: E731
     async with agent(tmp_path, script) as here, here.client() as client:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from tests.unit.test_openai_agent import Agent, agent
 
+from keepsaid.domain.views import MessageFilter
 from keepsaid.testing.model_script import Call, ChatRequest, Reaction, Say
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -180,3 +182,14 @@ async def test_continue_and_scripts_name_nothing(here: Agent) -> None:
     await post(here, "/v1/chat/completions", {"model": "keepsaid", "messages": said})
     assert here.shown()[:2] == [("user", "Explain this"), ("assistant", text)]
     assert (await here.stored())[-2:] == ["Explain this", "Shorter"]
+
+
+async def test_a_person_of_a_program_is_called_by_name(tmp_path: Path) -> None:
+    """Open WebUI sends ids, which say nothing to a reader, and names as parts of addresses are written."""
+    async with agent(tmp_path) as here, here.client("webui") as client:
+        headers = {"X-OpenWebUI-User-Id": "7077310d", "X-OpenWebUI-User-Name": "Ann%20Lef%C3%A8vre"}
+        said = [{"role": "user", "content": "The code is 4711"}]
+        await client.chat.completions.create(model="keepsaid", messages=said, extra_headers=headers)  # type: ignore[arg-type]
+        [found] = await here.site.instance.operations.find(MessageFilter(limit=100))
+        origin = found.message.inbound.origin
+        assert (origin.sender, origin.name) == ("7077310d", "Ann Lefèvre")
