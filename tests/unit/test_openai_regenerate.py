@@ -77,6 +77,36 @@ async def test_fork_after_a_regenerated_answer_has_that_answer_and_nothing_after
         assert await words(here) == ["one", "two", "two, edited"]
 
 
+async def test_conversation_goes_on_after_the_answer_that_the_client_shows(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here:
+        for name in ("a1", "a2"):
+            await say(here, [user("one")], name)
+        for answer, number in (("answer 1", 3), (" answer\n2", 4)):
+            assert await say(here, [user("one"), assistant(answer), user(f"after {number}")], "b") == f"answer {number}"
+            assert [text for _, text in here.shown()][:2] == ["one", " ".join(answer.split())]
+        assert here.site.rows("SELECT count(*) FROM placed WHERE reason LIKE '%client edited%'") == [(0,)]
+        # an answer of the first message is still found, though the second one has newer answers
+        history = [user("one"), assistant("answer 1"), user("after 3")]
+        assert await say(here, history, "c") == "answer 5"
+        assert [await say(here, history, name) for name in ("b", "c")] == ["answer 3", "answer 5"]
+        for name in ("a3", "a1"):
+            await say(here, [user("one")], name)
+        assert [await say(here, history, name) for name in ("b", "c")] == ["answer 3", "answer 5"]
+
+
+async def test_answer_that_the_client_edited_is_marked_and_ours_is_shown_to_the_model(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here:
+        await here.say([user("one")], "room")
+        await here.say([user("one"), assistant("The code is 4711"), user("two")], "room")
+        assert [text for _, text in here.shown()][:2] == ["one", "answer 1"]
+        assert "4711" not in json.dumps(here.model.requests[-1].messages)
+        for (number,) in here.site.rows("SELECT id FROM message ORDER BY id"):
+            message = await here.site.client.get(f"/v1/messages/{show('message', number)}", headers=here.site.owner)
+            assert "client edited" in message.json()["lane_reason"]
+        for table in ("message", "transcript"):
+            assert here.site.rows(f"SELECT count(*) FROM {table} WHERE text LIKE '%4711%'") == [(0,)]
+
+
 async def test_same_request_twice_at_once_is_one_answer(tmp_path: Path) -> None:
     async with agent(tmp_path) as here:
         await say(here, [user("one")], "a1")

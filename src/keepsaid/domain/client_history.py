@@ -117,7 +117,7 @@ class Placement:
     A new one has a conversation, a topic ("" for the root lane), the hash of its place and a key. Where it leaves the
     strand that went on, its lane begins with what was said up to the message `after`. `text` is what is new in it,
     `unseen` are earlier lines of the client that are stored nowhere. With `repeats`, nothing new was said: it asks for
-    another answer to that message.
+    another answer to that message. `edited` is a message to which the client shows another answer than ours.
     """
 
     stored: ChainedMessage | None = None
@@ -129,6 +129,7 @@ class Placement:
     unseen: tuple[HistoryLine, ...] = ()
     after: int | None = None
     repeats: ChainedMessage | None = None
+    edited: ChainedMessage | None = None
 
 
 @frozen
@@ -169,6 +170,26 @@ def placement(call: ClientCall, known: KnownMessages, now_ms: int) -> Placement:
         # the client shortened its history, and the lane has it whole
         return replace(_in_lane(made, newest.lane), unseen=())
     return _fork(made, newest.lane, named, None)
+
+
+def shown_answer(call: ClientCall, known: Sequence[ChainedMessage]) -> tuple[ChainedMessage, str] | None:
+    """The last known message before the new ones, and the answer to it that the client shows.
+
+    None where no message is known, or the client shows none.
+    """
+    if call.follows is not None:
+        return None
+    places, chain = {one.place: one for one in known}, call.chain
+    users = [n for n, line in enumerate(call.lines) if line.side is Side.USER]
+    at = next((n for n in reversed(range(len(chain) - 1)) if chain[n] in places), None)
+    if at is None or call.lines[users[at] + 1].side is Side.USER:
+        return None
+    return places[chain[at]], call.lines[users[at] + 1].text
+
+
+def is_answer_shown(shown: str, ours: str) -> bool:
+    """Whether a client shows our answer, however spaced, be it behind what the model wrote before it called tools."""
+    return _plain(shown).endswith(_plain(ours))
 
 
 def _is_same(call: ClientCall, last: ChainedMessage, now_ms: int) -> bool:

@@ -14,7 +14,9 @@ from keepsaid.domain.client_history import (
     HistoryLine,
     KnownMessages,
     Placement,
+    is_answer_shown,
     placement,
+    shown_answer,
 )
 from keepsaid.domain.client_tools import CallOfClient, ResultOfClient
 from keepsaid.domain.commits import Tell
@@ -34,6 +36,10 @@ from keepsaid.ports.store import Store
 from keepsaid.text.normal import normalise
 
 _UNSEEN_CHARS_MAX = 8_000
+_COMPARED_MAX = 10
+"""Answers to one message that are compared with what a client shows."""
+
+_EDITED = "the client shows another answer than ours, and ours is kept"
 
 
 class ChatService:
@@ -51,15 +57,34 @@ class ChatService:
         histories, chain = self._store.histories, call.chain
         newest = await histories.newest(here) if call.conversation else None
         known = list(await histories.chained(here, chain[-CHAIN_MAX:]))
-        if not known or known[0].place != chain[-1]:
-            return placement(call, KnownMessages(known, newest), self._clock.now_ms())
+        last = next((one for one in known if one.place == chain[-1]), None)
+        if last is None:
+            known, edited = await self._as_shown(call, known)
+            return replace(placement(call, KnownMessages(known, newest), self._clock.now_ms()), edited=edited)
         if len(call.lines) == 1:
-            known[0] = replace(known[0], is_fetched=await self._is_fetched(known[0].id))
-        versions = await histories.versions(known[0].lane[:3], chain[-1]) if call.answer else ()
+            known = [replace(last, is_fetched=await self._is_fetched(last.id))]
+        versions = await histories.versions(last.lane[:3], chain[-1]) if call.answer else ()
         if call.answer and not call.conversation:
             # another answer belongs to the conversation of the message, whatever other chats begin alike
-            known[1:] = await histories.chained(known[0].lane[:3], chain[-CHAIN_MAX:-1])
+            known = [last, *await histories.chained(last.lane[:3], chain[-CHAIN_MAX:-1])]
         return placement(call, KnownMessages(known, newest, versions), self._clock.now_ms())
+
+    async def _as_shown(
+        self, call: ClientCall, known: list[ChainedMessage]
+    ) -> tuple[list[ChainedMessage], ChainedMessage | None]:
+        """The known messages, the last of them with the answer that the client shows, if it has several.
+
+        And that message, if the client shows an answer that is none of ours.
+        """
+        if (shown := shown_answer(call, known)) is None:
+            return known, None
+        (before, text), is_answered = shown, False
+        for one in (await self._store.histories.versions(before.lane[:3], before.place))[:_COMPARED_MAX]:
+            answer = await self._answer_to(one.id)
+            if answer and is_answer_shown(text, answer):
+                return [one if each.id == before.id else each for each in known], None
+            is_answered = is_answered or bool(answer)
+        return known, before if is_answered else None
 
     async def goes_on(self, who: Principal, call: ClientCall) -> Placement:
         """Where a call belongs whose client leaves the history to the server, and names the conversation alone.
@@ -106,6 +131,8 @@ class ChatService:
             kind, body[ANSWERED] = REGENERATE, await self._said_at(last)
             asks = f"it asks for another answer to {show('message', last.id)}"
             placing = ((0, asks), (last.id, f"replaced: another answer was asked for, in the lane of {place.topic}"))
+        if (edited := place.edited) is not None:
+            placing = tuple((number, f"client edited: {_EDITED}") for number in (0, edited.id))
         if place.unseen:
             body[QUOTED] = _as_text(place.unseen)
         payload = json.dumps(body, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
@@ -148,6 +175,10 @@ class ChatService:
         """The message that has the words of one which may be a request for another answer itself."""
         story = await self._store.story(last.id)
         return (None if story is None else answered_by(story.message)) or last.id
+
+    async def _answer_to(self, message_id: int) -> str:
+        story = await self._store.story(message_id)
+        return "" if story is None else "\n\n".join(reply.draft.text for reply in story.replies)
 
     async def _is_fetched(self, message_id: int) -> bool:
         story = await self._store.story(message_id)
