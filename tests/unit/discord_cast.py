@@ -10,13 +10,13 @@ from keepsaid.adapters.channels.discord_api import DiscordApi
 from keepsaid.adapters.channels.discord_gateway import DiscordGateway
 from keepsaid.adapters.channels.discord_line import DiscordAccount, DiscordLine
 from keepsaid.adapters.channels.discord_places import DiscordPlaces
-from keepsaid.testing.clock import FastClock
+from keepsaid.ports.runtime import Clock
 from keepsaid.testing.listening import LineLog, MemoryInbox
 from keepsaid.testing.providers.discord import BOT, DiscordServer
 
 
 @asynccontextmanager
-async def listening(discord: DiscordServer, inbox: MemoryInbox, clock: FastClock) -> AsyncIterator[LineLog]:
+async def listening(discord: DiscordServer, inbox: MemoryInbox, clock: Clock) -> AsyncIterator[LineLog]:
     """A listener as a process has it, until the block ends; nothing but the inbox outlives it."""
     api = DiscordApi(discord.token, clock, discord.api_url)
     log = LineLog()

@@ -135,6 +135,13 @@ def test_file_is_named_and_its_key_stays_in_the_payload() -> None:
     assert b"feedfeed" in (said.payload or b"")
 
 
+def test_file_has_the_name_that_its_sender_gave_it() -> None:
+    said = said_by_ann("https://files.example/1", 15, [["name", "plan\n(final).pdf"], ["file-type", "application/pdf"]])
+    assert said is not None
+    assert said.text == "[file: plan (final).pdf, application/pdf, https://files.example/1]"
+    assert [(one.name, one.kind) for one in said.files] == [("plan (final).pdf", "application/pdf")]
+
+
 @pytest.mark.parametrize(("content", "emoji"), [("+", "👍"), ("", "👍"), ("-", "👎"), ("🎉", "🎉")])
 def test_reaction_names_its_message(content: str, emoji: str) -> None:
     said = said_by_ann(content, 7, [["e", "cd" * 32], ["e", _TARGET]])

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from keepsaid.adapters.channels.certificates import socket_options
 from keepsaid.adapters.channels.discord_line import DiscordDown, DiscordSessionOver, DiscordShut
 from keepsaid.errors import installation
 from keepsaid.ports.runtime import Clock
@@ -79,6 +80,7 @@ async def open_gateway(url: str, clock: Clock) -> GatewaySocket:
             ping_interval=None,
             max_size=_FRAME_BYTES_MAX,
             logger=_wire,
+            **await socket_options(url),
         )
     except (errors.WebSocketException, OSError, ValueError) as error:
         raise DiscordDown(f"the gateway cannot be reached: {type(error).__name__}: {error}") from None

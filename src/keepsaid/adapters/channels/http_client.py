@@ -8,6 +8,7 @@ from contextlib import aclosing
 
 import httpx2
 
+from keepsaid.adapters.channels.certificates import authorities
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.values import frozen
 
@@ -31,7 +32,7 @@ class LazyClient:
         """The client."""
         async with self._opening:
             if self._client is None:
-                # loading the certificates of the system takes 20 ms, too long for the loop
+                # the first of all clients loads the certificates of the system, which takes too long for the loop
                 self._client = await asyncio.to_thread(self._make)
             return self._client
 
@@ -44,7 +45,7 @@ class LazyClient:
 
 def plain_client(limits: httpx2.Limits = _CONNECTIONS) -> httpx2.AsyncClient:
     """A client that asks no proxy of the environment."""
-    return httpx2.AsyncClient(limits=limits, trust_env=False)
+    return httpx2.AsyncClient(limits=limits, trust_env=False, verify=authorities())
 
 
 @frozen

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING
 
+from keepsaid.adapters.channels.certificates import socket_options
 from keepsaid.adapters.channels.slack_api import SlackApi, SlackRefused, SlackUnreachable
 from keepsaid.errors import ChannelError, installation
 
@@ -101,6 +102,7 @@ async def open_socket(api: SlackApi) -> SlackSocket:
             proxy=None,
             user_agent_header="keepsaid",
             logger=_wire,
+            **await socket_options(url),
         )
     except (WebSocketException, OSError, ValueError) as error:
         # the URL lets anybody in who is first to use it

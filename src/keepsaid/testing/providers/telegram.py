@@ -62,9 +62,9 @@ class TelegramServer(ListeningServer):
     """The Bot API on a loopback port for one bot; an async context manager.
 
     `mischief` decides what goes wrong; `gone` maps chats to what is said of sending there, `refused_methods`
-    methods that take files to what is said of them; while `rival` is set,
-    another program polls. `posts` does what a webhook does, once the bot or another program has set one. Every request
-    is counted in `calls`, by method.
+    methods that take files to what is said of them; while `rival` is set, another program polls. A poll takes
+    `poll_scale` of the seconds that it asks for, which are added up in `polled_s`. `posts` does what a webhook does,
+    once the bot or another program has set one. Every request is counted in `calls`, by method.
     """
 
     def __init__(self, token: str = TOKEN, mischief: MischiefMaker = harmless, *, port: int = 0) -> None:
@@ -80,6 +80,7 @@ class TelegramServer(ListeningServer):
         self.refused_methods: dict[str, BadRequestError] = {}
         self.reactions = TelegramReactions()
         self.rival = False
+        self.poll_scale, self.polled_s = 1.0, 0.0
         self.files = KeptFiles()
         self._updates: list[dict[str, Any]] = []
         self.posts = HookPoster(self._updates, lambda: self.mischief("hook", self.posts.posts), self._tell)
@@ -251,8 +252,9 @@ class TelegramServer(ListeningServer):
         self._updates[:] = [one for one in self._updates if one["update_id"] >= offset]
         if not self._updates and given.get("timeout"):
             news = asyncio.Event()
+            self.polled_s += float(given["timeout"])
             self._polls.append(news)
-            gone = asyncio.ensure_future(connection.pause(float(given["timeout"])))
+            gone = asyncio.ensure_future(connection.pause(float(given["timeout"]) * self.poll_scale))
             came = asyncio.ensure_future(news.wait())
             try:
                 await asyncio.wait((gone, came), return_when=asyncio.FIRST_COMPLETED)

@@ -9,6 +9,7 @@ from email.message import EmailMessage
 from hashlib import sha256
 
 from keepsaid.adapters.channels.email.account import CONVERSATION, NAME, UNVERIFIED, EmailAccount, is_address
+from keepsaid.adapters.channels.email.bounces import bounced
 from keepsaid.adapters.channels.email.files import attachments_of
 from keepsaid.adapters.channels.email.headers import (
     addresses_in,
@@ -62,6 +63,9 @@ class MailReader:
             mail = parse_mail(raw)
             own_id = next(iter(ids_in(raw_header(mail, "message-id"))), "")
             key = f"{NAME}:{normal_id(own_id)}" if own_id else key
+            if failure := bounced(mail, self._account):
+                _log.warning("a mail server reports that a mail of the agent was not delivered")
+                return ReadMail(self.kept(raw, key, f"[{failure}]", AUTOMATIC), reason=failure)
             if why := self._refused(mail):
                 _log.info("a mail is kept and not answered: %s", why)
                 return ReadMail(self.kept(raw, key, f"[not answered: {why}]", AUTOMATIC), reason=why)

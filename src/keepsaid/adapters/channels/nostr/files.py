@@ -24,7 +24,7 @@ from keepsaid.domain.message import Attachment
 from keepsaid.errors import FileRefused, FileUnavailable
 from keepsaid.values import frozen
 
-_BYTES_MAX = 20_000_000
+_BYTES_MAX, _NAME_CHARS_MAX = 20_000_000, 200
 _TAG_BYTES, _KEY_BYTES = 16, 32
 _NONCE_BYTES = range(8, 129)
 _PIECE_BYTES = 262_144
@@ -38,7 +38,12 @@ def attachment_of(url: str, tags: Mapping[str, str]) -> Attachment:
     """The file of a message by the values of its tags. Its `ref` holds the key, and goes to the store alone."""
     size, ref = tags.get("size", ""), [url.strip(), *(tags.get(name, "").strip() for name in _TAGS)]
     told = int(size) if size.isascii() and size.isdecimal() and len(size) < 19 else 0
-    return Attachment("file", tags.get("file-type") or tags.get("m") or "", json.dumps(ref), told)
+    return Attachment(name_of(tags) or "file", tags.get("file-type") or tags.get("m") or "", json.dumps(ref), told)
+
+
+def name_of(tags: Mapping[str, str]) -> str:
+    """The name in the tags of a file, in one line; "" without one."""
+    return " ".join(tags.get("name", "").split())[:_NAME_CHARS_MAX]
 
 
 @frozen

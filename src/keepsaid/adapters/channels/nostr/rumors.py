@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from keepsaid.adapters.channels.media import nostr as media
 from keepsaid.adapters.channels.media.fields import MediaObject, attached
-from keepsaid.adapters.channels.nostr.files import attachment_of
+from keepsaid.adapters.channels.nostr.files import attachment_of, name_of
 from keepsaid.adapters.channels.nostr.keys import DIRECT, FILE, LEGACY, REACTION, NostrRumor
 from keepsaid.domain import message
 from keepsaid.errors import InputError
@@ -101,18 +101,18 @@ def _file(
     rumor: NostrRumor, source: MediaObject, tags: list[list[str]]
 ) -> message.MediaMessage | message.IgnoredUpdate:
     """A file: a line that describes it, and what it is fetched by."""
-    found = media.read({**rumor.source, "kind": DIRECT, "content": _file_line(source, tags)})
+    first = {tag[0]: tag[1] for tag in reversed(tags) if len(tag) > 1}
+    found = media.read({**rumor.source, "kind": DIRECT, "content": _file_line(source, first)})
     if isinstance(found, message.IgnoredUpdate):
         return found
-    first = {tag[0]: tag[1] for tag in reversed(tags) if len(tag) > 1}
     return replace(found, files=(attachment_of(source.text("content") or "", first),))
 
 
-def _file_line(source: MediaObject, tags: list[list[str]]) -> str:
+def _file_line(source: MediaObject, tags: Mapping[str, str]) -> str:
     """The line that describes an encrypted file; its key is in the payload alone."""
-    size = _tag(tags, "size")
+    size = tags.get("size", "")
     shown = f"{int(size):,} bytes" if size.isascii() and size.isdecimal() and len(size) < 19 else ""
-    return attached("file", _tag(tags, "file-type"), shown, (source.text("content") or "").strip())
+    return attached("file", name_of(tags), tags.get("file-type"), shown, (source.text("content") or "").strip())
 
 
 def _tag(tags: list[list[str]], name: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from keepsaid.adapters.channels.certificates import socket_options
 from keepsaid.adapters.channels.nostr.keys import AUTH, Event, NostrForged, NostrKeys
 from keepsaid.errors import ChannelError, installation
 from keepsaid.ports.channel import check_may_send
@@ -90,6 +91,7 @@ async def open_relay(
             proxy=None,
             user_agent_header="keepsaid",
             logger=_wire,
+            **await socket_options(url),
             **options,
         )
     except (errors.WebSocketException, OSError, ValueError) as error:
