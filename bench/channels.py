@@ -51,30 +51,24 @@ async def _measured(folder: Path, runs: int) -> dict[str, float]:
         ImapServer() as imap,
     ):
         channels = {
-            "KEEPSAID_TELEGRAM__TOKEN": telegram.token,
-            "KEEPSAID_TELEGRAM__API_URL": telegram.url,
-            "KEEPSAID_DISCORD__TOKEN": discord.token,
-            "KEEPSAID_DISCORD__API_URL": discord.api_url,
-            "KEEPSAID_SLACK__BOT_TOKEN": BOT_TOKEN,
-            "KEEPSAID_SLACK__APP_TOKEN": APP_TOKEN,
-            "KEEPSAID_SLACK__API_URL": f"{slack.url}/api",
-            "KEEPSAID_NOSTR__SECRET_KEY": secret_of("agent"),
-            "KEEPSAID_NOSTR__RELAYS": json.dumps([nostr.url]),
-            "KEEPSAID_NOSTR__LOOKUP_RELAYS": "[]",
-            "KEEPSAID_MATRIX__TOKEN": MATRIX_TOKEN,
-            "KEEPSAID_MATRIX__HOMESERVER": matrix.url,
-            "KEEPSAID_EMAIL__ADDRESS": ADDRESS,
-            "KEEPSAID_EMAIL__PASSWORD": PASSWORD,
-            "KEEPSAID_EMAIL__IMAP_HOST": "127.0.0.1",
-            "KEEPSAID_EMAIL__IMAP_PORT": str(imap.port),
-            "KEEPSAID_EMAIL__SMTP_HOST": "127.0.0.1",
-            "KEEPSAID_EMAIL__TLS": "false",
+            "telegram": {"token": telegram.token, "api_url": telegram.url},
+            "discord": {"token": discord.token, "api_url": discord.api_url},
+            "slack": {"bot_token": BOT_TOKEN, "app_token": APP_TOKEN, "api_url": f"{slack.url}/api"},
+            "nostr": {"secret_key": secret_of("agent"), "relays": [nostr.url], "lookup_relays": []},
+            "matrix": {"token": MATRIX_TOKEN, "homeserver": matrix.url},
+            "email": {
+                "address": ADDRESS,
+                "password": PASSWORD,
+                "imap_host": "127.0.0.1",
+                "imap_port": imap.port,
+                "smtp_host": "127.0.0.1",
+                "tls": False,
+            },
         }
         bare, with_channels = list[tuple[float, float]](), list[tuple[float, float]]()
         for run in range(runs + 1):
-            for made, variables in ((bare, {}), (with_channels, channels)):
-                home = folder / f"idle-{len(variables)}"
-                figures = await asyncio.to_thread(_started, home, variables)
+            for made, settings in ((bare, {}), (with_channels, channels)):
+                figures = await asyncio.to_thread(_started, folder / f"idle-{len(settings)}", settings)
                 if run:
                     made.append(figures)
     settled = await _settled_s(folder / "restart")
@@ -91,9 +85,15 @@ async def _measured(folder: Path, runs: int) -> dict[str, float]:
     }
 
 
-def _started(home: Path, variables: Mapping[str, str]) -> tuple[float, float]:
-    """Milliseconds until a server answers, and the megabytes that it holds after a while without work."""
-    environment = {**os.environ, **variables, "KEEPSAID_HOME": str(home)}
+def _started(home: Path, settings: Mapping[str, object]) -> tuple[float, float]:
+    """Milliseconds until a server answers, and the megabytes that it holds after a while without work.
+
+    The settings stand in the config file, where `keepsaid channel add` writes them. To read variables of the
+    environment instead loads a library for any of them, with channels or without.
+    """
+    (home / "config").mkdir(parents=True, exist_ok=True)
+    (home / "config" / "config.yaml").write_text(json.dumps({"server": {"port": 0}, **settings}), "utf-8")
+    environment = {**os.environ, "KEEPSAID_HOME": str(home)}
     begun = time.perf_counter()
     command = [sys.executable, "-m", "keepsaid", "serve", "--port", "0"]
     server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
