@@ -185,11 +185,11 @@ class EmailConfig(ConfigSection):
     imap_host: str = ""
     """IMAP server, where mail is read."""
     imap_port: int = Field(993, ge=1, le=65_535)
-    """Its port."""
+    """Its port; at 143 TLS begins by STARTTLS."""
     smtp_host: str = ""
     """SMTP server, by which answers are sent."""
     smtp_port: int = Field(465, ge=1, le=65_535)
-    """Its port."""
+    """Its port; at 587 TLS begins by STARTTLS."""
     smtp_user: str = ""
     """Name for the login at the SMTP server, if it is another one."""
     smtp_password: SecretStr | None = None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.policy import SMTP
+from ssl import SSLContext
 
 from keepsaid.testing.providers.email_lines import ClientGoneError, LineConnection, LineServer
 from keepsaid.testing.providers.email_smtp import PASSWORD, USER
@@ -139,6 +140,7 @@ class _ImapDialogue:
         self._server = server
         self._connection = connection
         self._is_in = self._is_open = self._is_readonly = False
+        self._encrypts_with = server.certificate
         self._known_uid = 0
 
     async def step(self) -> bool:
@@ -158,6 +160,9 @@ class _ImapDialogue:
             return await self._trouble(act, tag)
         if command == "IDLE" and self._is_open and self._server.idles:
             return await self._server.idle(self._connection, tag, self._known_uid)
+        if self._encrypts_with is not None and command in ("STARTTLS", "LOGIN"):
+            await self._begin_tls(self._encrypts_with, command, tag)
+            return True
         answer = self._answer(command, words)
         if command == "UID FETCH" and isinstance(answer, list) and self._server.next_uid > self._known_uid:
             answer += [] if self._server.deaf else [b"* %d EXISTS\r\n" % len(self._server.mails)]
@@ -170,6 +175,14 @@ class _ImapDialogue:
             code = {"SELECT": "[READ-WRITE] ", "EXAMINE": "[READ-ONLY] "}.get(command, "")
             await self._connection.write(b"".join(answer) + f"{tag} OK {code}done\r\n".encode())
         return command != "LOGOUT"
+
+    async def _begin_tls(self, certificate: SSLContext, command: str, tag: str) -> None:
+        if command != "STARTTLS":
+            await self._connection.write(f"{tag} NO [PRIVACYREQUIRED] begin TLS first\r\n".encode())
+            return
+        await self._connection.write(f"{tag} OK begin\r\n".encode())
+        await self._connection.encrypt(certificate)
+        self._encrypts_with = None
 
     async def _trouble(self, act: Mischief, tag: str) -> bool:
         if act in (Mischief.FAIL, Mischief.SLOW_DOWN):
@@ -186,7 +199,8 @@ class _ImapDialogue:
     def _answer(self, command: str, words: list[str]) -> str | list[bytes]:
         """The answer to a command: its last line, or what stands before an OK."""
         if command == "CAPABILITY":
-            return [f"* CAPABILITY IMAP4rev1{' IDLE' if self._server.idles else ''}\r\n".encode()]
+            login = "" if self._encrypts_with is None else " STARTTLS LOGINDISABLED"
+            return [f"* CAPABILITY IMAP4rev1{' IDLE' if self._server.idles else ''}{login}\r\n".encode()]
         if command == "LOGOUT":
             return [b"* BYE\r\n"]
         if command == "LOGIN":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,6 +24,7 @@ class LineConnection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._is_lost = False
 
     async def line(self) -> bytes:
         """The next line, without its end. Raises ClientGoneError."""
@@ -42,6 +44,15 @@ class LineConnection:
         except OSError as error:
             raise ClientGoneError from error
 
+    async def encrypt(self, certificate: ssl.SSLContext) -> None:
+        """Begin TLS, as STARTTLS has it. Raises ClientGoneError where the client does not go along."""
+        self._is_lost = True
+        try:
+            await self._writer.start_tls(certificate)
+        except (OSError, EOFError) as error:
+            raise ClientGoneError from error
+        self._is_lost = False
+
     async def reset(self) -> None:
         """Send what was written, then a TCP reset."""
         self._writer.transport.set_write_buffer_limits(0)
@@ -57,17 +68,22 @@ class LineConnection:
         self._writer.transport.abort()
 
     async def close(self) -> None:
-        """Write what is left, and close."""
+        """Write what is left, and close; a stream whose TLS did not begin never says that it is closed."""
         self._writer.close()
-        with suppress(OSError):
-            await self._writer.wait_closed()
+        if not self._is_lost:
+            with suppress(OSError):
+                await self._writer.wait_closed()
 
 
 class LineServer:
-    """Listens on a loopback port while it is entered; `talk` is run for each client. Port 0 takes a free one."""
+    """Listens on a loopback port while it is entered; `talk` is run for each client. Port 0 takes a free one.
+
+    With a `certificate`, the server takes STARTTLS, and no login before it.
+    """
 
     def __init__(self, port: int = 0) -> None:
         self.port = port
+        self.certificate: ssl.SSLContext | None = None
         self._server: asyncio.Server | None = None
         self._clients: dict[asyncio.Task[None], LineConnection] = {}
         self._faults: list[BaseException] = []

@@ -10,6 +10,7 @@ import email
 import re
 from email.message import EmailMessage
 from email.policy import default
+from ssl import SSLContext
 
 from keepsaid.testing.providers.email_lines import LineConnection, LineServer
 from keepsaid.testing.providers.forms import UploadedFile
@@ -101,6 +102,7 @@ class _SmtpDialogue:
         self._server = server
         self._connection = connection
         self._is_in = False
+        self._encrypts_with = server.certificate
         self._sender = self._recipient = ""
 
     async def step(self) -> bool:
@@ -115,8 +117,19 @@ class _SmtpDialogue:
             return await self._trouble(act)
         if command == "DATA":
             return await self._data(act)
-        await self._say(self._answer(command, line))
+        if self._encrypts_with is not None and command not in ("EHLO", "HELO"):
+            await self._begin_tls(self._encrypts_with, command)
+        else:
+            await self._say(self._answer(command, line))
         return True
+
+    async def _begin_tls(self, certificate: SSLContext, command: str) -> None:
+        if command != "STARTTLS":
+            await self._say("530 5.7.0 must issue a STARTTLS command first")
+            return
+        await self._say("220 go ahead")
+        await self._connection.encrypt(certificate)
+        self._encrypts_with = None
 
     async def _trouble(self, act: Mischief) -> bool:
         if act in (Mischief.FAIL, Mischief.FAIL_AFTER):
@@ -135,7 +148,8 @@ class _SmtpDialogue:
             return refusal
         if command in ("EHLO", "HELO"):
             size = f"250-SIZE {self._server.bytes_max}\r\n" if self._server.tells_size else ""
-            return f"250-scripted\r\n{size}250-AUTH PLAIN\r\n250 8BITMIME"
+            login = "AUTH PLAIN" if self._encrypts_with is None else "STARTTLS"
+            return f"250-scripted\r\n{size}250-{login}\r\n250 8BITMIME"
         if command == "AUTH":
             told = base64.b64decode(line.split(b" ")[2]).split(b"\0")
             self._is_in = told[1:] == [USER.encode(), PASSWORD.encode()]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from ssl import SSLContext
 from typing import Final
 
+from keepsaid.adapters.channels.certificates import authorities
 from keepsaid.errors import ChannelError
 from keepsaid.values import frozen
 
@@ -20,10 +23,15 @@ _LOCAL_HOSTS = frozenset(("localhost", "127.0.0.1", "::1"))
 _ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9.-]{1,253}", re.ASCII)
 
 
-class MailServer:
-    """A server with its login. It is reached by TLS from the first byte on; without TLS on this machine alone.
+STARTTLS_PORTS = frozenset((143, 587))
+"""Ports on which a connection begins without TLS, and STARTTLS comes before anything else (RFC 8314, 3)."""
 
-    Raises ChannelError for another machine without TLS.
+
+class MailServer:
+    """A server with its login. It is reached by TLS; without TLS on this machine alone.
+
+    With `starttls`, TLS begins with that command, and a server that does not know it gets no login. `trusted` loads
+    the authorities by which its certificate is checked. Raises ChannelError for another machine without TLS.
     """
 
     def __init__(self, host: str, port: int, user: str, password: str, *, tls: bool = True) -> None:
@@ -36,6 +44,8 @@ class MailServer:
         self.user = user
         self.password = password
         self.tls = tls
+        self.starttls = tls and port in STARTTLS_PORTS
+        self.trusted: Callable[[], SSLContext] = authorities
 
     def __repr__(self) -> str:
         """The place of the server, without the login."""

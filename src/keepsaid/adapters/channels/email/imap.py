@@ -144,10 +144,13 @@ class ImapFolder:
             raise ChannelError(what, hint=installation("email")) from error
         server = self._server
         limits = SocketTimeout(connect=_CONNECT_S, read=_READ_S)
-        self._client = client = IMAPClient(server.host, port=server.port, ssl=server.tls, timeout=limits)
+        is_direct, trusted = server.tls and not server.starttls, server.trusted() if server.tls else None
+        self._client = client = IMAPClient(server.host, server.port, ssl=is_direct, ssl_context=trusted, timeout=limits)
         client.normalise_times = False
         # the library writes a command in pieces, each of which would wait for the acknowledgement of the one before
         client.socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if server.starttls:
+            self._encrypt(client, trusted)
         try:
             client.login(server.user, server.password)
         except IMAP4.abort:
@@ -165,6 +168,17 @@ class ImapFolder:
         self._mails, self._is_changed = int(opened.get(b"EXISTS", 0)), False
         next_uid = opened.get(b"UIDNEXT") or max(client.search(["UID", "1:*"]), default=0) + 1
         return FolderState(int(opened[b"UIDVALIDITY"]), int(next_uid), client.has_capability("IDLE"))
+
+    @staticmethod
+    def _encrypt(client: Any, trusted: ssl.SSLContext | None) -> None:
+        """Begin TLS, before the login. Raises ChannelError where the server does not know how."""
+        try:
+            client.starttls(trusted)
+        except IMAP4.abort:
+            raise
+        except IMAP4.error as error:
+            what = f"the IMAP server does not begin TLS by STARTTLS: {_words(error)}"
+            raise ChannelError(what, hint="keepsaid config set email.imap_port 993") from error
 
     def _begin_idle(self) -> bool:
         """Begin IDLE; returns whether something changed already.

@@ -75,8 +75,9 @@ class SmtpSender:
         client = aiosmtplib.SMTP(
             hostname=server.host,
             port=server.port,
-            use_tls=server.tls,
-            start_tls=False,
+            use_tls=server.tls and not server.starttls,
+            start_tls=server.starttls,
+            tls_context=await asyncio.to_thread(server.trusted) if server.tls else None,
             timeout=_CONNECT_S,
             local_hostname=_HELLO,
         )
