@@ -136,9 +136,9 @@ async def test_an_answer_that_came_before_its_transcript_is_stored_once(tmp_path
         path = {"transcript_path": str(transcript.path)}
         await given(one, cast.hook("UserPromptSubmit", project, "s", prompt="question", prompt_id="p1", **path))
         await given(one, cast.hook("Stop", project, "s", last_assistant_message="answer", **path))
-        told = [("user", "question"), ("assistant", "answer")]
-        assert await stored(one, project, "s") == told
+        before = [("user", "question"), ("assistant", "answer")]
+        assert await stored(one, project, "s") == before
         transcript.turn("question", "answer", "p1")
         transcript.turn("again", "answer", "p2")
         await given(one, cast.hook("SessionEnd", project, "s", **path))
-        assert await stored(one, project, "s") == [*told, ("user", "again"), ("assistant", "answer")]
+        assert await stored(one, project, "s") == [*before, ("user", "again"), ("assistant", "answer")]

@@ -118,6 +118,6 @@ async def test_a_reload_of_all_settings_takes_the_keys(tmp_path: Path) -> None:
     write(home, {"ann": ANN})
     async with site(tmp_path) as here:
         write(home, {"bob": BOB})
-        told = await here.client.post("/v1/config/reload", headers=here.owner)
-        assert (told.json()["changed"], told.json()["restart"]) == (["keys.ann", "keys.bob"], [])
+        answer = await here.client.post("/v1/config/reload", headers=here.owner)
+        assert (answer.json()["changed"], answer.json()["restart"]) == (["keys.ann", "keys.bob"], [])
         assert (await status(here, BOB, "http"), await status(here, ANN, "http")) == (200, 401)

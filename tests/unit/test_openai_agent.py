@@ -162,7 +162,7 @@ async def test_instructions_of_the_client_stand_in_the_prompt_and_nowhere_else(t
 
 
 async def test_a_stream_has_the_pieces_of_the_model_and_its_cost(tmp_path: Path) -> None:
-    """The first piece goes out while the model rests; what comes at once with the end may be told as one."""
+    """The first piece goes out while the model rests; what comes together with the end may come as one."""
     said = Say("The sail is torn and has to be mended today.", delay_s=0.2, chunk=8, rest_after_s=1.0)
     async with agent(tmp_path, lambda _: said) as here, here.client() as one:
         stream = await one.chat.completions.create(

@@ -24,7 +24,7 @@ from keepsaid.values import frozen
 _log = logging.getLogger("keepsaid.config")
 
 LOOK_MS = 1_000
-"""The file is looked at at most so often, milliseconds."""
+"""The least time between two looks at the file, milliseconds."""
 
 
 class FileMark(NamedTuple):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import field
 from enum import StrEnum
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keepsaid.text.normal import joined
 from keepsaid.values import frozen
@@ -213,6 +214,17 @@ class Inbound:
         """16 bytes over what was said, by whom and where: the same key with another hash is a conflict."""
         said = f"{self.origin.sender}\0{self.origin.conversation}\0{self.content.event}\0"
         return _hash_of(said, self.content.payload)
+
+
+def payload_fields(payload: bytes, bytes_max: int) -> dict[str, Any]:
+    """Return the fields of a payload that is a JSON object; nothing of any other, and of one with more bytes."""
+    if len(payload) > bytes_max:
+        return {}
+    try:
+        fields = json.loads(payload)
+    except (ValueError, RecursionError):
+        return {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _hash_of(head: str, payload: bytes) -> bytes:

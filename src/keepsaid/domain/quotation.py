@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from keepsaid.domain.message import StoredMessage, Trust
+from keepsaid.domain.message import StoredMessage, Trust, payload_fields
 from keepsaid.text.normal import cut, normalise
 
 FIELD = "reply_to_text"
@@ -35,11 +34,7 @@ def delivered_quote(payload: bytes) -> DeliveredQuote | None:
     """
     if len(payload) > _BYTES_MAX or not any(hint in payload for hint in _HINTS):
         return None
-    try:
-        body = json.loads(payload)
-    except (ValueError, RecursionError):
-        return None
-    body = _object(body)
+    body = payload_fields(payload, _BYTES_MAX)
     found = DeliveredQuote(_text(body, FIELD))
     if not found.text:
         found = _of_telegram(next((part for name in _PLACES if (part := _object(body.get(name)))), body))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
-from keepsaid.domain.message import StoredMessage
+from keepsaid.domain.message import StoredMessage, payload_fields
 from keepsaid.domain.prompt import Record, Role
 
 REGENERATE = "regenerate"
@@ -50,12 +51,5 @@ def record_of(message: StoredMessage, said_id: int) -> Record:
     return Record(Role.USER, message.text, speaker=origin.name or origin.sender, ref=f"message:{said_id}")
 
 
-def _fields(message: StoredMessage) -> dict[str, object]:
-    payload = message.inbound.content.payload
-    if len(payload) > _BYTES_MAX:
-        return {}
-    try:
-        fields = json.loads(payload)
-    except (ValueError, RecursionError):
-        return {}
-    return fields if isinstance(fields, dict) else {}
+def _fields(message: StoredMessage) -> dict[str, Any]:
+    return payload_fields(message.inbound.content.payload, _BYTES_MAX)

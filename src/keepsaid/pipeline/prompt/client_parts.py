@@ -6,11 +6,10 @@ once for all calls that send the same, so that another process and a turn that i
 
 from __future__ import annotations
 
-import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keepsaid.domain.client_tools import OfferedTool, tools_as_text, tools_from_text
-from keepsaid.domain.message import StoredMessage, Trust
+from keepsaid.domain.message import StoredMessage, Trust, payload_fields
 from keepsaid.domain.process import Note
 from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.ports.runtime import Clock
@@ -71,12 +70,8 @@ class ClientParts:
         return await self._notes.note(f"client:{hashed}", self._clock.now_ms()) if isinstance(hashed, str) else ""
 
 
-def _fields_of(message: StoredMessage) -> dict[str, object]:
+def _fields_of(message: StoredMessage) -> dict[str, Any]:
     payload = message.inbound.content.payload
-    if message.inbound.origin.trust is Trust.EXTERNAL or b'"client_' not in payload or len(payload) > _BYTES_MAX:
+    if message.inbound.origin.trust is Trust.EXTERNAL or b'"client_' not in payload:
         return {}
-    try:
-        body = json.loads(payload)
-    except (ValueError, RecursionError):
-        return {}
-    return body if isinstance(body, dict) else {}
+    return payload_fields(payload, _BYTES_MAX)
