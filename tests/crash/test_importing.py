@@ -42,7 +42,7 @@ async def made(folder: Path) -> tuple[Path, list[Record]]:
 
 async def again(instance: Instance, file: Path) -> dict[str, int]:
     """Import it once more; how many of everything were new."""
-    asked, memory = ImportRequest(file), LocalMemory(instance.memories, instance.clock)
+    asked, memory = ImportRequest(file), LocalMemory(instance.memories, instance.clock, instance.recorder.facts)
     report = await import_memories(asked, memory, instance.redactor, time.time_ns() // 1_000_000)
     done = import_shape(report, asked, dry_run=False)
     return {what: counts["new"] for what, counts in done["counts"].items()}

@@ -270,9 +270,12 @@ STATED_MAX = 8
 """The facts that one message states, of those that are learned by rules as soon as it is recorded."""
 
 
-def stated_key(message_id: int, n: int) -> str:
-    """The key of a memory that a message plainly states, the first being number 0."""
-    return f"stated:{message_id}:{n}"
+def stated_key(name: int | str, n: int) -> str:
+    """The key of a memory that a message plainly states, the first being number 0.
+
+    `name` is the id of the message, or the key of an imported one.
+    """
+    return f"stated:{name}:{n}"
 
 
 STORED_IN = "stored_in"

@@ -46,6 +46,7 @@ class _Reach:
     traces: dict[int, None] = field(default_factory=dict)
     tasks: dict[int, None] = field(default_factory=dict)
     schedules: dict[int, None] = field(default_factory=dict)
+    imports: dict[str, None] = field(default_factory=dict)
     words: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
     matched: frozenset[str] = frozenset()
@@ -56,7 +57,8 @@ class _Reach:
         """What goes, as sources name it."""
         names = frozenset(map(forgetting.message_name, self.messages))
         turns = (f"turn:{number}" for number in self.turns)
-        return names.union(map(forgetting.reply_name, self.turns), turns, map(forgetting.task_name, self.tasks))
+        tasks = map(forgetting.task_name, self.tasks)
+        return names.union(map(forgetting.reply_name, self.turns), turns, tasks, self.imports)
 
     def leads_on(self, chosen: forgetting.Traced) -> bool:
         """Whether the sources of a memory that was chosen go with it."""
@@ -81,7 +83,7 @@ class _Reach:
     @property
     def size(self) -> tuple[int, ...]:
         """How far it reaches."""
-        return tuple(len(getattr(self, kind)) for kind in _KINDS)
+        return (*(len(getattr(self, kind)) for kind in _KINDS), len(self.imports))
 
 
 class ForgetTargetFinder:
@@ -208,9 +210,11 @@ def _goes(one: forgetting.Traced, reach: _Reach) -> bool:
 
 
 def _lead(refs: Iterable[str], reach: _Reach) -> None:
-    """Add the messages and turns that these sources name."""
+    """Add the messages and turns that these sources name, and what was imported."""
     for ref in refs:
         kind, _, number = ref.partition(":")
+        if kind == "import":
+            reach.imports[ref] = None
         if number.isdecimal():
             if kind == "message":
                 reach.messages[int(number)] = None

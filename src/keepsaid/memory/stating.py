@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from keepsaid.domain.learning import STATED_MAX, stated_key
-from keepsaid.domain.memory import IMPORTANCE, NewMemory, person_scope
+from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, person_scope
 from keepsaid.domain.message import RECORDED, SYSTEM, StoredMessage, Trust
 from keepsaid.domain.statements import CONFIDENCE, asks_to_remember, extract_statements
 from keepsaid.ports.memory_store import Learning
 from keepsaid.ports.runtime import read_sentences
 from keepsaid.values import frozen
 
+Facts = Callable[[NewMemory], Iterator[NewMemory]]
+"""Finds what an episode states."""
+
 
 @frozen
 class StatedFacts:
-    """Learns what people plainly state of themselves. Learning it again, here or by an extractor, changes nothing."""
+    """Learns what people plainly state of themselves. Learning it again, here or by an extractor, changes nothing.
+
+    What is learned must hold no secrets. `at` is milliseconds UTC.
+    """
 
     learning: Learning
 
     async def learn(self, said: Sequence[tuple[StoredMessage, NewMemory]], at: int) -> None:
-        """Learn from messages and their episodes, which hold no secrets. `at` is milliseconds UTC."""
+        """Learn from messages and their episodes."""
+        await self._learn([(episode, partial(_stated, message)) for message, episode in said], at)
 
+    async def learn_imported(self, episodes: Sequence[NewMemory], at: int) -> None:
+        """Learn from messages of another program. None of them asks for what was forgotten here."""
+        await self._learn([(one, _stated_elsewhere) for one in episodes if one.kind is Kind.EPISODE], at)
+
+    async def _learn(self, said: Sequence[tuple[NewMemory, Facts]], at: int) -> None:
         def read() -> list[tuple[NewMemory, tuple[NewMemory, ...]]]:
-            found = ((episode, tuple(_stated(message, episode))) for message, episode in said)
+            found = ((episode, tuple(facts_of(episode))) for episode, facts_of in said)
             return [(episode, facts) for episode, facts in found if facts]
 
-        stated = await read_sentences(read, sum(min(len(one.text), _READ_CHARS_MAX) for _, one in said))
+        stated = await read_sentences(read, sum(min(len(one.text), _READ_CHARS_MAX) for one, _ in said))
         if not stated:
             return
         texts = [(episode.speaker_id, episode.text) for episode, _ in stated]
@@ -44,17 +57,28 @@ class StatedFacts:
 
 def _stated(message: StoredMessage, episode: NewMemory) -> Iterator[NewMemory]:
     origin = message.inbound.origin
-    if episode.trust is Trust.EXTERNAL or origin.sender == SYSTEM:
+    if origin.sender == SYSTEM or message.inbound.content.event not in ("", RECORDED):
         return
-    if message.inbound.content.event not in ("", RECORDED):
+    facts = list(_facts(episode, message.id))
+    asked = bool(facts) and asks_to_remember(_beginning(episode.text))
+    for fact in (replace(one, asked=asked) for one in facts):
+        yield fact
+        if not origin.direct:
+            yield replace(fact, key=f"{fact.key}:own", scope=person_scope(episode.speaker_id))
+
+
+def _stated_elsewhere(episode: NewMemory) -> Iterator[NewMemory]:
+    return _facts(episode, episode.key)
+
+
+def _facts(episode: NewMemory, name: int | str) -> Iterator[NewMemory]:
+    if episode.trust is Trust.EXTERNAL:
         return
-    text = _beginning(episode.text)
-    facts = [one for one in extract_statements(text) if one.is_immediate]
-    asked = bool(facts) and asks_to_remember(text)
+    facts = [one for one in extract_statements(_beginning(episode.text)) if one.is_immediate]
     for n, one in enumerate(facts[:STATED_MAX]):
-        fact = replace(
+        yield replace(
             episode,
-            key=stated_key(message.id, n),
+            key=stated_key(name, n),
             kind=one.kind,
             text=f"{episode.speaker}: {one.text}" if one.about else one.text,
             subject=episode.speaker if one.about else "",
@@ -64,11 +88,7 @@ def _stated(message: StoredMessage, episode: NewMemory) -> Iterator[NewMemory]:
             importance=IMPORTANCE[one.kind],
             confidence=CONFIDENCE,
             derived=True,
-            asked=asked,
         )
-        yield fact
-        if not origin.direct:
-            yield replace(fact, key=f"{fact.key}:own", scope=person_scope(episode.speaker_id))
 
 
 _READ_CHARS_MAX = 2_000

@@ -13,6 +13,7 @@ from keepsaid.domain.bundle import FORGOTTEN, BundleEntry, ImportOutcome, Import
 from keepsaid.domain.learning import LearnOutcome, LearnResult
 from keepsaid.domain.memory import Kind, NewMemory
 from keepsaid.memory.importing import ImportReport, ImportTarget, ImportTerms, Looks, MemoryImport
+from keepsaid.memory.stating import StatedFacts
 from keepsaid.ports import runtime, store
 from keepsaid.services.bundles import BundleFile
 from keepsaid.services.imports.drafts import ForeignFiles
@@ -80,11 +81,12 @@ class Keyed(LookedAt, ImportTarget, Protocol):
 
 
 class LocalMemory:
-    """The memory of this process."""
+    """The memory of this process; `facts` learns what imported messages plainly state, None learns none of it."""
 
-    def __init__(self, memories: store.MemoryStore, clock: runtime.Clock) -> None:
+    def __init__(self, memories: store.MemoryStore, clock: runtime.Clock, facts: StatedFacts | None) -> None:
         self._memories = memories
         self._clock = clock
+        self._facts = facts
 
     async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
         return await self._memories.bundles.look(records)
@@ -93,7 +95,11 @@ class LocalMemory:
         return await self._memories.bundles.take(records, contested, self._clock.now_ms())
 
     async def learn(self, records: Sequence[BundleEntry]) -> Sequence[ImportVerdict]:
-        return await learn(self._memories, [one.memory.new for one in records], self._clock.now_ms())
+        new, at = [one.memory.new for one in records], self._clock.now_ms()
+        # facts come first: an episode that is kept is not looked at again when a broken off import continues
+        if self._facts is not None:
+            await self._facts.learn_imported(new, at)
+        return await learn(self._memories, new, at)
 
     async def key_print(self) -> str:
         return await self._memories.bundles.key_print()

@@ -96,8 +96,8 @@ def import_(
 
     Running it again changes nothing, and continues an import that was interrupted. A damaged file is refused whole.
     Lines that cannot be imported are counted by reason, and all others are imported. Imported messages are kept as
-    episodes and are not answered. Forgotten memories do not come back. What was forgotten in the other home stays out
-    only if the forgotten.key of that home is beside the file.
+    episodes and are not answered; facts that the user plainly states in them are learned. Forgotten memories do not
+    come back. What was forgotten in the other home stays out only if the forgotten.key of that home is beside the file.
     """
     from keepsaid.app.redaction import redactor_of  # noqa: PLC0415 - `--help` needs none of it
     from keepsaid.app.stores import session_reader  # noqa: PLC0415
@@ -109,7 +109,8 @@ def import_(
         return asyncio.run(import_memories(asked, _There(remote), redactor, now))
 
     async def locally(instance: Instance) -> ImportReport:
-        return await import_memories(asked, LocalMemory(instance.memories, instance.clock), instance.redactor, now)
+        here = LocalMemory(instance.memories, instance.clock, instance.recorder.facts)
+        return await import_memories(asked, here, instance.redactor, now)
 
     if dry_run:
         found = session().read(lambda stores: preview_import(asked, stores.memories.bundles, redactor, now))

@@ -31,7 +31,7 @@ async def take_records(instance: Instance, call: OwnerCall) -> Shape:
     `key` tells which key the tombstones are made with, and takes one over where there is none.
     """
     fields = call.fields
-    here, do = importing.LocalMemory(instance.memories, instance.clock), fields.get("do")
+    here, do = importing.LocalMemory(instance.memories, instance.clock, instance.recorder.facts), fields.get("do")
     if do == "key":
         key = _hex(fields.get("key", ""), "key")
         return {"adopted": bool(key) and await here.adopt_key(key), "key_print": await here.key_print()}

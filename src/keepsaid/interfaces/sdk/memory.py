@@ -58,7 +58,7 @@ class MemoryFiles:
         named = {name: people.person_in(one, self._instance.config) for name, one in (persons or {}).items()}
         plain = await asyncio.to_thread(importing.ImportRequest.of, Path(file), source, trust, named)
         asked = plain.reading(session_reader())
-        memory = importing.LocalMemory(self._instance.memories, self._instance.clock)
+        memory = importing.LocalMemory(self._instance.memories, self._instance.clock, self._instance.recorder.facts)
         take = importing.preview_import if dry_run else importing.import_memories
         report = await take(asked, memory, self._instance.redactor, self._instance.clock.now_ms())
         return import_shape(report, asked, dry_run=dry_run)
