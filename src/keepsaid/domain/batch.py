@@ -281,6 +281,13 @@ def charges(evidence: TrialEvidence, mean_ms: float) -> int:
 LIFE_MS, PULSE_MS = 12_000, 2_500
 """Where processes share a store: how long one that says nothing is taken for alive, and how often each says so."""
 
+AWAY_MS = 9_000
+"""Where no process said for so long that it lives, the database was away for all of them.
+
+A pulse less than LIFE_MS: when the database is back after less than this, no life is over; so none is ended because
+another process, which spoke later before the outage, reached the database first.
+"""
+
 SURE_MS = LIFE_MS - 2 * PULSE_MS
 """How long a process that said so is sure to be taken for alive, whatever others make of the server's clock."""
 
@@ -301,6 +308,11 @@ class Sharing:
     def until(self) -> int:
         """When the process is taken for dead, unless it says before that it lives."""
         return self.at + LIFE_MS
+
+    @property
+    def until_of_recent(self) -> int:
+        """The life of a process that said within AWAY_MS that it lives is kept at least until then."""
+        return self.until - AWAY_MS
 
 
 def next_beat_ms(lived_ms: int, trial_ms: int | None = None, terms: TrialTerms | None = None) -> int:

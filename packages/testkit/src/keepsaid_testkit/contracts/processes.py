@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.batch import LIFE_MS, Sharing
+from keepsaid.domain.batch import AWAY_MS, LIFE_MS, Sharing
 from keepsaid.domain.commits import Doubt, Release, Renew
 from keepsaid.domain.process import Beat, Pulse, Relinquish, VoidLeases
 from keepsaid.testing.builders import said
@@ -47,6 +47,7 @@ class ProcessesContract:
         await begin(store, "two")
         await road.queue(said("hello"))
         claimed = await road.claim_one(owner="one")
+        await pulse(store, "two", 5_000)
         assert not (await pulse(store, "two", LIFE_MS)).lapsed
         assert (await pulse(store, "two", LIFE_MS + 1)).lapsed
         await begin(store, "two", LIFE_MS + 1)
@@ -56,6 +57,20 @@ class ProcessesContract:
         assert not (await pulse(store, "two", LIFE_MS + 2)).lapsed
         await pulse(store, "one", LIFE_MS + 3)
         assert [one.owner for one in (await store.overview()).processes] == ["two"], "what is over is over"
+
+    async def test_nobody_is_dead_because_another_reaches_a_database_that_was_away_first(
+        self, store: ContractStore
+    ) -> None:
+        """Whoever spoke last before an outage still has a life then, where those of others would be over."""
+        await begin(store, "one")
+        await begin(store, "two")
+        back_at = LIFE_MS + 1
+        await pulse(store, "two", back_at - AWAY_MS - 1)
+        assert not (await pulse(store, "two", back_at)).lapsed
+        await begin(store, "two", back_at)
+        assert [one.owner for one in (await store.overview()).processes] == ["one", "two"]
+        assert not (await pulse(store, "two", back_at + 5_000)).lapsed
+        assert (await pulse(store, "two", back_at + LIFE_MS + 1)).lapsed, "one that does not come back is found"
 
     async def test_who_holds_the_lock_of_a_home_ends_the_life_before(self, store: ContractStore) -> None:
         """At once: the former holder is dead, and that of another home is not."""

@@ -278,7 +278,7 @@ def beat(db: SqlSession, commit: process.Beat) -> process.Pulse:
     sharing = commit.sharing
     kept_until = 0 if sharing is None else sharing.until
     if sharing is not None:
-        db.post(CRASHES["all_kept"], (sharing.at, kept_until, commit.owner))
+        db.post(CRASHES["all_kept"], (sharing.until_of_recent, kept_until, commit.owner))
     db.post(CRASHES["beat"], (commit.owner, commit.lived_ms, commit.due_ms, kept_until))
     trial_waits = one(db, CRASHES["waits_for_trial"]) is not None
     if sharing is None:
