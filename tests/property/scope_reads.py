@@ -10,11 +10,15 @@ from random import Random
 from tests.property.scope_world import Ear, Known, World
 
 from keepsaid.adapters.sqlite.stores import SqliteMemories
+from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.graph import Seed
 from keepsaid.domain.memory import Kind, Listener, Memory, Narrowing, VectorSpace
 
 SPACE = VectorSpace("made up", "1", 4, b"w")
 FACTS = (Kind.FACT, Kind.PREFERENCE, Kind.TODO)
+COLOUR = "colour"
+"""What every memory says of a subject of its own, which has the memory's key for a name."""
+
 BOUND = (Kind.EPISODE, Kind.THREAD_SUMMARY)
 
 
@@ -37,7 +41,7 @@ class Reads:
         """Each way to read."""
         return (
             self._find, self._important, self._get, self._fetch, self._words, self._common, self._near, self._graph,
-            self._narrowed, self._sources, self._around, self._widened, self._history,
+            self._narrowed, self._filling, self._sources, self._around, self._widened, self._history,
         )  # fmt: skip
 
     def some(self, count: int) -> list[Known]:
@@ -83,6 +87,14 @@ class Reads:
         self._exactly(
             "narrowed", ear, await self.store.library.narrowed(listener, ids, Narrowing()), self._of(ids, ear)
         )
+
+    async def _filling(self, ear: Ear, listener: Listener) -> None:
+        """What fills slots, those that are heard."""
+        some = {one.key: one for one in self.some(10)}
+        slots = [slot for key in some if (slot := slot_of(key, COLOUR, "grey")) is not None]
+        found = await self.store.library.filling(listener, slots, 10_000)
+        ids = [one.id for one in some.values()]
+        self._exactly("filling", ear, sorted(found), sorted(self._of(ids, ear)))
 
     async def _words(self, ear: Ear, listener: Listener) -> None:
         """The one word of a memory finds nothing where that memory is not heard, and itself where it is."""

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
-from tests.property.scope_reads import BOUND, FACTS, SPACE, Reads, direction
+from tests.property.scope_reads import BOUND, COLOUR, FACTS, SPACE, Reads, direction
 from tests.property.scope_world import ALL, DIRECT, LANES, OWNER, PEOPLE, Ear, Known, Reach, World
 
 from keepsaid.adapters.sqlite.stores import SqliteMemories
@@ -148,6 +148,9 @@ class Walk:
             version=1,
             speaker_id=speaker,
             chat_of="" if lane is None else DIRECT.get(lane[:3], ""),
+            subject=f"message:{self._n}",
+            attribute=COLOUR,
+            value="grey",
         )
 
     async def _join(self) -> None:
@@ -176,7 +179,18 @@ class Walk:
         text = f"the cat says unique{self._n}"
         scope, reach = (lane_scope(one.lane), Reach("lane", one.lane)) if one.lane else (there.new.scope, one.reach)
         newer = NewMemory(
-            one.key, there.new.kind, text, scope, there.new.trust, one.lane, "Ann", said_at=self._n, version=self._n
+            one.key,
+            there.new.kind,
+            text,
+            scope,
+            there.new.trust,
+            one.lane,
+            "Ann",
+            said_at=self._n,
+            version=self._n,
+            subject=one.key,
+            attribute=COLOUR,
+            value="grey",
         )
         await self.store.keep([newer], self._n)
         known = self.world.known

@@ -29,6 +29,9 @@ class Books:
         self.asked.append((listener, to))
         return [one for one in ids if to.kind in (None, self.stored[one].new.kind)]
 
+    async def filling(self, listener: Listener, slots: Sequence[bytes], limit: int) -> Sequence[int]:
+        raise AssertionError("tools ask for no slot themselves")
+
     async def keyed(self, listener: Listener, key: str) -> Sequence[Memory]:
         return [one for one in self.stored.values() if one.new.key == key]
 

@@ -24,8 +24,9 @@ from keepsaid.config import Config, Home
 from keepsaid.config.home import write_file
 from keepsaid.domain.line import Line, line_of
 from keepsaid.errors import HomeError, KeepsaidError, LogLost, StoreError, StoreUnpaired
+from keepsaid.memory.fact_questions import FactLeg
 from keepsaid.memory.indexing import Embedding
-from keepsaid.memory.recall.ranking import TEXT, VECTOR, GraphLeg, Leg, coverage, spread
+from keepsaid.memory.recall.ranking import FACT, TEXT, VECTOR, GraphLeg, Leg, coverage, spread
 from keepsaid.memory.recall.recollection import NO_EMBEDDER, Recollection
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import MemoryStore
@@ -62,6 +63,9 @@ PATIENT_MS = 10_000
 
 TEXT_WEIGHT, VECTOR_WEIGHT = 0.75, 0.25
 """What the legs of recall weigh; measured, see docs/develop/benchmarks-archive.md."""
+
+FACT_WEIGHT = 0.75
+"""What the leg of facts weighs: one that fills the slot asked for is worth as much as the best match by words."""
 
 GRAPH_WEIGHT, GRAPH_SHARE = 0.25, 0.25
 """What the graph leg weighs, and how much of another leg's time it has: it begins when they have answered."""
@@ -165,6 +169,7 @@ def recollection(
     legs = [Leg(TEXT, memories.text, TEXT_WEIGHT, limit_ms, coverage)]
     if embedding is not None:
         legs.append(Leg(VECTOR, embedding.search, VECTOR_WEIGHT, limit_ms, spread))
+    legs.append(Leg(FACT, FactLeg(memories.library).search, FACT_WEIGHT, limit_ms))
     graph = GraphLeg(memories.graph.walk, GRAPH_WEIGHT, limit_ms * GRAPH_SHARE)
     return Recollection(legs, memories, clock, () if embedding else (NO_EMBEDDER,), graph)
 

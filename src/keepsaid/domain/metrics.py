@@ -106,7 +106,7 @@ class Reading:
 CHANNEL = Label("channel", "the channel", most=20)
 ACCOUNT = Label("account", "the account of the agent on the channel", most=20)
 MODEL = Label("model", "the model, as `models.chat` names it", most=8)
-LEG = Label("leg", "the search leg", ("text", "vector", "graph"))
+LEG = Label("leg", "the search leg", ("text", "vector", "fact", "graph"))
 LINES_MAX = 32
 """Lines of channels that are listed; more share the labels `other`."""
 

@@ -1,6 +1,7 @@
 """Questions about one thing of somebody ("who is my boss?"): the answer is the fact that fills that slot.
 
-However common its words are, what is asked and stated often stays answerable.
+However common its words are, what is asked and stated often stays answerable. So is what was stated in other words than
+it is asked in: "I moved to Oslo" answers "where do I live?".
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from keepsaid.domain.attributes import NAMES, slot_name
-from keepsaid.domain.memory import Memory
+from keepsaid.domain.attributes import NAMES, slot_name, slot_of
+from keepsaid.domain.memory import OWNER, Found, Listener, Memory
+from keepsaid.ports.memory_store import Library
 from keepsaid.text.languages import content_roots
 from keepsaid.text.patterns import lazy
 from keepsaid.text.words import fold, root, spelled
@@ -91,3 +93,49 @@ def speaks_of_self(said: str) -> bool:
 def _ways(name: str) -> tuple[frozenset[str], ...]:
     """The words of every way to write the attribute with this one name."""
     return tuple(dict.fromkeys(words for way, of in NAMES.items() if of == name and (words := content_roots(way))))
+
+
+_BESIDE = frozenset(map(root, ("now", "currently", "again", "exactly", "know", "remember", "tell", "remind", "please")))
+"""Words that a question about a slot may have beside those of the slot."""
+
+
+@frozen
+class FactLeg:
+    """The search leg that finds what a person asks of themself by its slot, in whatever words it was stated.
+
+    It finds nothing for a message that asks for anything else besides: other legs find that by its words. Who reads
+    everything asks as the owner.
+    """
+
+    library: Library
+
+    async def search(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+        """The facts that are asked for and that the listener may read, the newest first, all equally near."""
+        person = OWNER if listener.everything else listener.person
+        if not (slots := _requested_slots(query, person)):
+            return ()
+        return tuple(Found(id_, 1.0) for id_ in await self.library.filling(listener, slots, limit))
+
+
+def _requested_slots(said: str, person: str) -> tuple[bytes, ...]:
+    """The slots of the person that a message asks for, if it asks for nothing else."""
+    question = fact_question(said, person)
+    if not (question.is_own and person):
+        return ()
+    asked = content_roots(said) - _BESIDE
+    matched: dict[str, frozenset[str]] = {}
+    for name, words in _named_ways():
+        if words <= question.roots:
+            matched[name] = matched.get(name, frozenset()) | words
+    slots = (slot_of(person, name, _ANY) for name, words in matched.items() if asked and asked <= words)
+    return tuple(slot for slot in slots if slot is not None)
+
+
+_ANY = "any"
+"""The slot is the same for every value."""
+
+
+@cache
+def _named_ways() -> tuple[tuple[str, frozenset[str]], ...]:
+    """Each way to write an attribute, as its words, with the one name of the attribute."""
+    return tuple((name, words) for way, name in NAMES.items() if (words := content_roots(way)))

@@ -229,6 +229,9 @@ class Library(Protocol):
     async def narrowed(self, listener: Listener, ids: Sequence[int], to: Narrowing) -> Sequence[int]:
         """Those of the memories that the listener may read and that fit, in the order given."""
 
+    async def filling(self, listener: Listener, slots: Sequence[bytes], limit: int) -> Sequence[int]:
+        """The active memories that fill one of the slots and that the listener may read, the newest first."""
+
     async def keyed(self, listener: Listener, key: str) -> Sequence[Memory]:
         """The memory that was stored under a key, current or replaced, if the listener may read it."""
 

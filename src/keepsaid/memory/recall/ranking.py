@@ -228,8 +228,8 @@ def _value(value: float, memory: Memory, named: Mapping[str, bool], when: When) 
     return round(value, 5) + IMPORTANT * memory.new.importance
 
 
-TEXT, VECTOR, GRAPH = "text", "vector", "graph"
-"""The names of the legs, as receipts have them: by words, by meaning, by what is associated."""
+TEXT, VECTOR, FACT, GRAPH = "text", "vector", "fact", "graph"
+"""The names of the legs, as receipts have them: by words, by meaning, by the slot asked for, by what is associated."""
 
 SUCCESSOR = "successor"
 """In place of a leg: it was found because it took the place of what was found."""

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Protocol
 
+from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.memory import Kind, Listener, Narrowing, Source, conversation_scope, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.ports.memory_store import Library, Memories
@@ -50,6 +51,24 @@ class LibraryContract:
             assert await kept(Narrowing(since=10, until=20)) == ["fact", "todo", "secret"]
             assert await kept(Narrowing(as_of=20)) == ["fact", "todo", "secret"]
             assert await kept(Narrowing(), HEARS_HERE) == ["late", "fact", "todo"]
+
+    async def test_what_fills_a_slot_is_found_by_it(self, factory: LibraryFactory) -> None:
+        """The newest first, as far as it is readable."""
+        async with factory() as store:
+            slots = [slot for slot in (slot_of("ann", "city", "any"), slot_of("ann", "hobby", "any")) if slot]
+            rome = sample("new", kind=Kind.FACT, said_at=200, subject="Ann", attribute="lives in", value="Rome")
+            chess = replace(rome, key="old", said_at=100, attribute="hobby", value="chess", text="Ann plays chess")
+            golf = replace(chess, key="far", said_at=150, value="golf", scope=person_scope("eve"))
+            await store.keep([chess, rome, golf], 300)
+
+            async def found(listener: Listener, limit: int = 9) -> list[str]:
+                ids = await store.library.filling(listener, slots, limit)
+                return [one.new.value for one in await store.fetch(listener, ids)]
+
+            assert await found(AUDIT) == ["Rome", "golf", "chess"]
+            assert await found(HEARS_HERE) == ["Rome", "chess"]
+            assert await found(AUDIT, 1) == ["Rome"]
+            assert await store.library.filling(AUDIT, [], 9) == []
 
     async def test_sources_are_the_episodes_it_was_made_from_as_far_as_they_are_heard(
         self, factory: LibraryFactory

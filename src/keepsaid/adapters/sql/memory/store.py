@@ -53,6 +53,11 @@ def _narrowed(db: MemorySession, listener: Listener, ids: Sequence[int], to: Nar
     return column(db, LIBRARY["narrowed"], {**bound(listener), **limits})
 
 
+def _filling(db: MemorySession, listener: Listener, slots: Sequence[bytes], limit: int) -> Sequence[int]:
+    bindings = {"slots": as_json(slot.hex() for slot in slots), "limit": max(0, limit)}
+    return column(db, LIBRARY["filling"], {**bound(listener), **bindings})
+
+
 def _keyed(db: MemorySession, listener: Listener, key: str) -> Sequence[Memory]:
     return memories(db, LIBRARY["sources"], {**bound(listener), "keys": as_json([storable(key)]), "limit": 1})
 
@@ -77,6 +82,7 @@ class SqlLibrary(SqlView):
     """Memories with their sources and neighbours, read only."""
 
     narrowed = reads(_narrowed)
+    filling = reads(_filling)
     keyed = reads(_keyed)
     sources = reads(_sources)
     around = reads(_around)

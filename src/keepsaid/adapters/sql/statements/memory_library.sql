@@ -10,6 +10,13 @@ AND (CAST(:as_of AS INTEGER) IS NULL OR (
 ))
 ORDER BY wanted.rowid
 
+-- name: filling
+SELECT memory.id
+FROM json_each/*texts*/(:slots) AS wanted CROSS JOIN memory ON memory.slot = unhex(wanted.value)
+WHERE memory.state = 'active' AND /*heard*/
+ORDER BY coalesce(memory.valid_from, memory.said_at) DESC, memory.id DESC
+LIMIT :limit
+
 -- name: sources
 SELECT /*columns*/
 FROM json_each/*texts*/(:keys) AS wanted CROSS JOIN memory ON memory.key = wanted.value
