@@ -22,7 +22,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def one(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ProxySite]:
-    async with proxy_site(tmp_path_factory.mktemp("home")) as running:
+    # what is tested is what is shown, on however slow a machine
+    async with proxy_site(tmp_path_factory.mktemp("home"), memory={"deadline_ms": 10_000}) as running:
         await running.save("Ann keeps the kayak in the blue shed")
         yield running
 

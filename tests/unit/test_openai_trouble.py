@@ -190,7 +190,7 @@ async def test_memory_that_hangs_or_fails_leaves_the_call_without(
     here = one.here.instance
     context = ContextService(here.operations, here.clock, lambda _: TroubledReminder(happens), lambda: None)
     usual = proxy_memory_of(here)
-    memory = ProxyMemory(context, usual._record, usual._remember, here.memories)
+    memory = ProxyMemory(context, usual._record, usual._remember, here.memories, 150)
     who = here.config.principals()[token("ann")]
     found = await memory.recall(who, "room", TURN, 1_000)
     assert (found.text, found.memories) == ("", 0)
@@ -207,8 +207,8 @@ async def test_record_that_fails_raises_nothing_and_settles(one: ProxySite) -> N
     here = one.here.instance
     who = here.config.principals()[token("ann")]
     contexts = here.services.assistant.contexts
-    await ProxyMemory(contexts, refuse, remember, here.memories).record(who, "room", TURN, "in the shed")
-    kept = ProxyMemory(contexts, here.record, remember, here.memories)
+    await ProxyMemory(contexts, refuse, remember, here.memories, 150).record(who, "room", TURN, "in the shed")
+    kept = ProxyMemory(contexts, here.record, remember, here.memories, 150)
     await kept.record(who, "settled", TURN, "in the shed")
     await kept.settle()
     assert await one.recorded("settled") == [("user", "Where is the kayak?"), ("assistant", "in the shed")]

@@ -25,7 +25,8 @@ def upstreams_of(config: Config) -> Mapping[str, Upstream]:
 def proxy_memory_of(instance: Instance) -> ProxyMemory:
     """What recalls for and records the calls of an instance."""
     remember = partial(_remember, instance)
-    return ProxyMemory(instance.services.assistant.contexts, instance.record, remember, instance.memories)
+    contexts, limit_ms = instance.services.assistant.contexts, instance.config.memory.deadline_ms
+    return ProxyMemory(contexts, instance.record, remember, instance.memories, limit_ms)
 
 
 async def _remember(instance: Instance, conversation: str) -> None:

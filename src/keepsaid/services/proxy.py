@@ -21,9 +21,6 @@ from keepsaid.services.assistant import Record, Remember, Talk, recorded_inbound
 from keepsaid.services.context import ContextService
 from keepsaid.values import frozen
 
-RECALL_S = 0.15
-"""Seconds a call waits for memory; then it is forwarded without."""
-
 _SHOWN_MS, _SHOWN_MAX = 900_000, 256
 """Milliseconds for which it is kept what a message was shown, and for how many messages at most."""
 
@@ -58,21 +55,24 @@ class ProxyMemory:
     All steps of a tool loop end with the same message of the user. They are shown the same text, so that the provider
     has all before the new step in its cache: what was shown is kept for some minutes by the place of the message, and
     given again if `shelf` has all memories in it unchanged. Otherwise, and in another process, memory is recalled.
+    A call waits for that for `limit_ms`; then it is forwarded without.
     """
 
-    def __init__(self, context: ContextService, record: Record, remember: Remember, shelf: Shelf) -> None:
-        self._context, self._shelf = context, shelf
+    def __init__(
+        self, context: ContextService, record: Record, remember: Remember, shelf: Shelf, limit_ms: float
+    ) -> None:
+        self._context, self._shelf, self._limit_ms = context, shelf, limit_ms
         self._shown: OrderedDict[tuple[object, ...], _ShownContext] = OrderedDict()
         self._record, self._remember = record, remember
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def recall(self, who: Principal, conversation: str, turn: ChatTurn, tokens: int) -> ProxyContext:
-        """What the caller's memory holds on the user's last message. Returns within RECALL_S, and raises nothing."""
+        """What the caller's memory holds on the user's last message. Returns within its limit, and raises nothing."""
         try:
-            async with asyncio.timeout(RECALL_S):
+            async with asyncio.timeout(self._limit_ms / 1_000):
                 return await self._recalled(who, conversation, turn, tokens)
         except TimeoutError:
-            return ProxyContext(degraded=f"memory took longer than {RECALL_S * 1_000:.0f} ms")
+            return ProxyContext(degraded=f"memory took longer than {self._limit_ms:g} ms")
         except KeepsaidError as error:
             _log.warning("a call is forwarded without memory", extra={"code": error.code})
             return ProxyContext(degraded="memory could not be read")
