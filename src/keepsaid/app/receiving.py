@@ -10,12 +10,15 @@ from dataclasses import replace
 from keepsaid.config import Config
 from keepsaid.domain import commits, message
 from keepsaid.domain.files import fitting
+from keepsaid.domain.reply_parts import NoteUndelivered
 from keepsaid.errors import InputError, KeyConflict
 from keepsaid.ports.channel import Incoming
 from keepsaid.ports.store import Store
+from keepsaid.text.normal import cut, normalise
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.extensions")
+_REPORT_CHARS_MAX = 500
 _LATE = ":files"
 """The end of the key of an edit that brings files which its message lacks."""
 
@@ -39,9 +42,13 @@ class ChannelReceiver:
             return None
         inbound = self.inbound_of(channel, incoming)
         try:
-            return await self.receiving(inbound)
+            received = await self.receiving(inbound)
         except KeyConflict as conflict:
-            return await self._repeated(inbound, conflict)
+            received = await self._repeated(inbound, conflict)
+        if incoming.undelivered:
+            report = normalise(cut(incoming.text, _REPORT_CHARS_MAX))
+            await self.store.apply(NoteUndelivered(channel, incoming.account, incoming.undelivered, report))
+        return received
 
     async def take_all(self, channel: str, incoming: Sequence[Incoming]) -> None:
         """Store messages, those of one conversation in order; what cannot be taken is logged and left out."""
