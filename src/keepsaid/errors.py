@@ -106,6 +106,7 @@ class TooLarge(InputError):
 class KeyConflict(InputError):
     """The same external id was used before with other content."""
 
+    first_id: int = 0  # the message of then; 0 where it is not known
     code = "KS-INP-CONFLICT"
     safe = "The first message is kept as it was; the second was not stored."
     hint = "send it again under a new id"
@@ -242,15 +243,15 @@ class ForeignStore(StoreError):
     hint = "keepsaid config path"
 
 
+_OR_ELSE = "keepsaid data restore BACKUP --to DIR; to go on with what is left: keepsaid data accept-loss"
+
+
 class StoreUnpaired(StoreError):
     """One of the two stores is missing, empty, exchanged or from another home; nothing was changed."""
 
     code = "KS-DB-PAIR"
     safe = "Nothing was changed; what the files hold is as it was."
-    hint = (
-        "put the right file back, or keepsaid data restore BACKUP --to DIR; to go on with what is left: "
-        "keepsaid data accept-loss"
-    )
+    hint = f"put the right file back, or {_OR_ELSE}"
 
 
 class LogLost(StoreError):
@@ -258,10 +259,7 @@ class LogLost(StoreError):
 
     code = "KS-DB-LOG"
     safe = "Commits since the last checkpoint are only in that log; what is older is whole. Nothing was changed."
-    hint = (
-        "put the log back, or keepsaid data restore BACKUP --to DIR; to go on with what is left: "
-        "keepsaid data accept-loss"
-    )
+    hint = f"put the log back, or {_OR_ELSE}"
 
 
 class SchemaTooNew(StoreError):

@@ -177,7 +177,7 @@ class DiscordCast(DiscordPeople):
 
     def __init__(self) -> None:
         self.clock = FastClock(SPEED)
-        self.discord = DiscordServer(now_ms=self.clock.now_ms)
+        self.discord = DiscordServer(now_ms=lambda: self.clock.now_ms() + self.ahead_ms)
         self.discord.messages.rate = (1_000_000, 1.0)
         self.discord.messages.nonce_ms = 86_400_000
         self.server: ListeningProviderServer = self.discord
@@ -248,7 +248,7 @@ class SlackCast(SlackPeople):
 
     def __init__(self) -> None:
         self.clock = FastClock(SPEED)
-        self.slack = SlackServer(now_ms=self.clock.now_ms)
+        self.slack = SlackServer(now_ms=lambda: self.clock.now_ms() + self.ahead_ms)
         self.slack.sockets.resend_s = 0.05
         self.server: ListeningProviderServer = self.slack
         self.inbox = MemoryInbox()
@@ -284,7 +284,8 @@ class SlackCast(SlackPeople):
             await api.close()
 
     def say(self, text: str) -> None:
-        self.last = self.slack.say(text, channel="D1")
+        written = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        self.last = self.slack.say(written, channel="D1")
 
     def say_in_group(self, text: str, *, addressed: bool) -> None:
         self.slack.say(f"<@{SLACK_BOT}> {text}" if addressed else text, channel="C1")

@@ -70,7 +70,7 @@ class EmailCast(EmailReaders):
     def __init__(self) -> None:
         self.clock = FastClock(SPEED)
         self.smtp = SmtpServer()
-        self.imap = ImapServer(now_ms=self.clock.now_ms)
+        self.imap = ImapServer(now_ms=lambda: self.clock.now_ms() + self.ahead_ms)
         self.server: ListeningProviderServer = self.smtp
         self.inbox = MemoryInbox()
         self._account = EmailAccount(USER)
@@ -108,8 +108,15 @@ class EmailCast(EmailReaders):
         yield EmailListener(ImapFolder(_server(self.imap), "INBOX"), mailbox, EmailLine(self.clock, line))
 
     def say(self, text: str) -> None:
+        self._deliver(text)
+
+    def answer_unknown(self, text: str) -> None:
+        self._deliver(text, In_Reply_To="<gone@example.net>")
+
+    def _deliver(self, text: str, **headers: str) -> None:
         self._said += 1
-        self.imap.deliver(mail_from(_ANN, text, f"m{self._said}@example.net", ""))
+        written = text.encode("utf-8", "replace").decode()
+        self.imap.deliver(mail_from(_ANN, written, f"m{self._said}@example.net", "", **headers))
 
     def say_in_group(self, text: str, *, addressed: bool) -> None:
         raise NotImplementedError("mail has no groups")

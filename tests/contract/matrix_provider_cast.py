@@ -39,7 +39,7 @@ class MatrixCast(MatrixPeople):
 
     def __init__(self) -> None:
         self.clock = FastClock(SPEED)
-        self.matrix = MatrixServer(now_ms=self.clock.now_ms, poll_scale=1 / SPEED)
+        self.matrix = MatrixServer(now_ms=lambda: self.clock.now_ms() + self.ahead_ms, poll_scale=1 / SPEED)
         self.server: ListeningProviderServer = self.matrix
         self.inbox = MemoryInbox()
 

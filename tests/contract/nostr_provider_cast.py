@@ -42,7 +42,7 @@ class NostrCast(NostrPeers):
     acts = (Mischief.DROP, Mischief.FAIL, Mischief.RESET_AFTER, Mischief.SLOW_DOWN, Mischief.GARBLE)
     upload_acts = FAILS
     secrets = (secret_of("agent"),)
-    provider = ProviderTraits(ordered=False)
+    provider = ProviderTraits(ordered=False, chars_max=8_000, ahead_ms_max=500_000)
 
     def __init__(self) -> None:
         self.clock = FastClock(SPEED)
@@ -96,7 +96,8 @@ class NostrCast(NostrPeers):
             await pool.close()
 
     def say(self, text: str) -> None:
-        self.last, wrap = self.ann.write(text, self.keys.public)
+        written = text.encode("utf-8", "replace").decode()
+        self.last, wrap = self.ann.write(written, self.keys.public)
         self._store(wrap)
 
     def say_in_group(self, text: str, *, addressed: bool) -> None:
@@ -124,7 +125,7 @@ class NostrCast(NostrPeers):
         return NostrPool(self.keys, self.clock, (self.relay.url,))
 
     def _now_s(self) -> int:
-        return self.clock.now_ms() // 1_000
+        return (self.clock.now_ms() + self.ahead_ms) // 1_000
 
     def _store(self, event: Mapping[str, Any]) -> None:
         """Have an event stored and sent; what is stored first is sent first."""

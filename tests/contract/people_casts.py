@@ -42,6 +42,15 @@ class TelegramPeople(ProviderCast):
         message = {"message_id": self.last, "from": person, "chat": {"id": 7, "type": "private"}, "text": text}
         self.telegram.update(edited_message={**message, "date": 1_700_000_000, "edit_date": 1_700_000_060})
 
+    def answer_unknown(self, text: str) -> None:
+        person = {"id": 7, "is_bot": False, "first_name": "Person 7"}
+        gone = {"message_id": 999_999, "from": person, "chat": {"id": 7, "type": "private"}, "date": 1_700_000_000}
+        self.telegram.say(text, reply_to_message=gone)
+
+    def edit_unknown(self, text: str) -> None:
+        self.last = 999_999
+        self.edit(text)
+
     def like(self, emoji: str) -> None:
         self.telegram.react(self.last, emoji)
 
@@ -76,6 +85,20 @@ class DiscordPeople(ProviderCast):
 
     def edit(self, text: str) -> None:
         self.discord.edit(self.last, text)
+
+    def answer_unknown(self, text: str) -> None:
+        reference = {"message_id": "999999", "channel_id": DIRECT}
+        self.discord.say(text, channel=DIRECT, type=19, message_reference=reference)
+
+    def edit_unknown(self, text: str) -> None:
+        told: dict[str, Any] = {
+            "id": "999999",
+            "channel_id": DIRECT,
+            "author": {"id": "7", "username": "seven"},
+            "content": text,
+        }
+        told |= {"type": 0, "edited_timestamp": "2026-01-01T00:00:00+00:00", "attachments": []}
+        self.discord.gateway.dispatch("MESSAGE_UPDATE", told)
 
     def like(self, emoji: str) -> None:
         self.discord.react(self.last, emoji, channel=DIRECT)
@@ -120,6 +143,13 @@ class SlackPeople(ProviderCast):
         event = {"type": "message", "subtype": "message_changed", "channel": "D1", "channel_type": "im"}
         self.slack.emit({**event, "message": message, "ts": "9.9", "event_ts": "9.9"})
 
+    def answer_unknown(self, text: str) -> None:
+        self.slack.say(text, channel="D1", thread="1.000001")
+
+    def edit_unknown(self, text: str) -> None:
+        self.last = "1.000001"
+        self.edit(text)
+
     def like(self, emoji: str) -> None:
         self.slack.react(self.last, {"👍": "+1", "🎉": "tada"}[emoji], channel="D1")
 
@@ -154,6 +184,14 @@ class MatrixPeople(ProviderCast):
 
     def edit(self, text: str) -> None:
         self.matrix.edit(self.last, text, MATRIX_DIRECT, ANN)
+
+    def answer_unknown(self, text: str) -> None:
+        related = {"m.relates_to": {"m.in_reply_to": {"event_id": "$gone"}}}
+        self.matrix.say(text, MATRIX_DIRECT, ANN, **related)
+
+    def edit_unknown(self, text: str) -> None:
+        self.last = "$gone"
+        self.edit(text)
 
     def like(self, emoji: str) -> None:
         self.matrix.react(self.last, emoji, MATRIX_DIRECT, ANN)
@@ -191,6 +229,9 @@ class NostrPeers(ProviderCast):
     def _store(self, event: Mapping[str, Any]) -> None:
         """Have an event stored and sent."""
         raise NotImplementedError
+
+    def answer_unknown(self, text: str) -> None:
+        self._store(self.ann.write(text, self.keys.public, tags=[["e", "0" * 64]])[1])
 
     def like(self, emoji: str) -> None:
         tags = [["e", self.last], ["k", "14"]]

@@ -68,6 +68,7 @@ class ProviderCast(SendsFiles):
 
     channel: Channel
     server: ListeningProviderServer
+    ahead_ms = 0
 
     def typed(self) -> int:
         """How often typing was shown; never, on media without it."""
@@ -91,6 +92,14 @@ class ProviderCast(SendsFiles):
 
     def edit(self, text: str) -> None:
         """A person changes their last message."""
+        raise NotImplementedError("the medium has no edits")
+
+    def answer_unknown(self, text: str) -> None:
+        """A person answers a message that nobody has."""
+        raise NotImplementedError
+
+    def edit_unknown(self, text: str) -> None:
+        """A person changes a message that never came."""
         raise NotImplementedError("the medium has no edits")
 
     def like(self, emoji: str) -> None:

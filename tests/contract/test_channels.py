@@ -10,6 +10,7 @@ from tests.contract.channel_casts import LISTENING, SENDING
 
 from keepsaid.testing.abilities_contract import AbilitiesContract, ConversationContract
 from keepsaid.testing.listening_contract import ListeningContract
+from keepsaid.testing.reading_contract import ReadingContract
 from keepsaid.testing.sending_contract import SendingContract
 from keepsaid.testing.uploads_contract import UploadsContract
 
@@ -25,6 +26,15 @@ class TestSending(SendingContract):
 
 class TestListening(ListeningContract):
     """Messages, by each channel that listens."""
+
+    @pytest.fixture(params=LISTENING)
+    async def listening(self, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+        async with LISTENING[request.param]() as cast:
+            yield cast
+
+
+class TestReading(ReadingContract):
+    """Whatever people write, to each channel that listens."""
 
     @pytest.fixture(params=LISTENING)
     async def listening(self, request: pytest.FixtureRequest) -> AsyncIterator[Any]:

@@ -127,6 +127,20 @@ async def test_lost_session_is_caught_up_everywhere_oldest_first() -> None:
         assert (threaded.conversation, threaded.topic) == (f"discord:{GENERAL}", thread)
 
 
+async def test_what_follows_a_message_of_the_future_is_caught_up() -> None:
+    clock, inbox, ahead = FastClock(), MemoryInbox(), [3_600_000]
+    async with DiscordServer(now_ms=lambda: clock.now_ms() + ahead[0]) as discord:
+        async with listening(discord, inbox, clock):
+            await heard(discord, inbox, "from the future")
+        ahead[0] = 0
+        clock.jump(120_000)
+        discord.gateway.end_sessions()
+        discord.say("now")
+        async with listening(discord, inbox, clock):
+            await inbox.wait_for(lambda: "now" in inbox.texts)
+        assert inbox.texts == ["from the future", "now"]
+
+
 async def test_catch_up_is_bounded_and_does_not_repeat() -> None:
     clock, inbox = FastClock(), MemoryInbox()
     async with DiscordServer(now_ms=clock.now_ms) as discord:

@@ -39,6 +39,7 @@ def test_bounce_says_which_mail_failed_where_and_why(original: str) -> None:
     expected = f"[the mail <{_OWN}> was not delivered to bob@example.net (5.1.1 550 5.1.1 no such user)]"
     assert message.text == expected
     assert message.payload == report(original=original)
+    assert message.undelivered == _OWN
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.unit.http_cast import site
-from tests.unit.test_telegram import line_that_is
+from tests.unit.test_email_bounces import report
+from tests.unit.test_telegram import line_that_is, until
 
 from keepsaid.config import Config
 from keepsaid.domain.line import LineState
@@ -55,6 +56,29 @@ async def test_a_mail_is_answered_and_a_strangers_is_kept(tmp_path: Path) -> Non
             assert (smtp.sent[0].recipient, smtp.sent[0].mail["In-Reply-To"]) == (_MAILS, "<a1@example.net>")
             rows = at.rows("SELECT sender, event FROM message ORDER BY sender")
             assert rows == [(_MAILS, ""), ("eve@example.net", "stranger")]
+
+
+async def test_a_report_of_an_undelivered_mail_is_noted_on_its_reply(tmp_path: Path) -> None:
+    """The reply stays sent, as anybody can forge a report; one about a mail that was never sent is noted nowhere."""
+    async with ImapServer() as imap, SmtpServer() as smtp:
+        settings: dict[str, Any] = {"address": ADDRESS, "password": PASSWORD, "tls": False, "require_dmarc": False}
+        settings |= {"imap_host": "127.0.0.1", "imap_port": imap.port}
+        settings |= {"smtp_host": "127.0.0.1", "smtp_port": smtp.port}
+        owner = [{"channel": "email", "account": ADDRESS, "sender": _MAILS}]
+        async with site(tmp_path, email=settings, owner=owner) as at:
+            await line_that_is(at, LineState.UP)
+            imap.deliver(mail_from(_MAILS, "my dog is called Rex", "a1@example.net"))
+            await until(at, "SELECT id FROM reply WHERE state = 'sent'")
+            number = smtp.sent[0].message_id.strip("<>")
+            forged = report().replace(b"kab12.1@", b"kabc.0@").replace(b"<dsn1@", b"<dsn0@")
+            imap.deliver(forged)
+            imap.deliver(report().replace(b"kab12.1@example.org", number.encode()))
+            [(state, detail)] = await until(at, "SELECT state, detail FROM reply WHERE detail <> ''")
+            assert state == "sent"
+            told = f"[the mail <{number}> was not delivered to bob@example.net (5.1.1 550 5.1.1 no such user)]"
+            assert detail == f"reported undelivered: {told}"
+            assert at.rows("SELECT count(*) FROM message WHERE event = 'automatic'") == [(2,)]
+            assert len(smtp.sent) == 1
 
 
 def test_without_all_they_need_they_are_off() -> None:

@@ -169,6 +169,24 @@ async def test_another_reader_is_said_and_waited_for(tmp_path: Path) -> None:
             assert line["next_try_at"] is not None
 
 
+async def test_an_album_that_a_restart_cuts_is_whole(tmp_path: Path) -> None:
+    """Each of its pictures is a message once, and none is sent an answer twice; the rest may be answered apart."""
+    album = {"chat": {"id": 7, "type": "private"}, "from": {"id": 7, "is_bot": False, "first_name": "Ann"}}
+    async with TelegramServer() as telegram:
+        for number in range(1, 4):
+            async with site(tmp_path, **settings(telegram)) as at:
+                photo = [{"file_id": f"photo-{number}", "file_unique_id": f"u{number}", "file_size": 3}]
+                told = {**album, "message_id": number, "date": 1_700_000_000, "media_group_id": "album", "photo": photo}
+                telegram.update(message=told)
+                await until(at, f"SELECT 1 FROM message WHERE provider_id = '{number}'")
+        async with site(tmp_path, **settings(telegram)) as at:
+            await until(at, "SELECT 1 WHERE (SELECT sum(last - first + 1) FROM batch WHERE state = 'done') = 3")
+            await until(at, "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM reply WHERE state <> 'sent')")
+            assert [row[0] for row in at.rows("SELECT provider_id FROM message ORDER BY number")] == ["1", "2", "3"]
+            assert at.rows("SELECT count(DISTINCT ref) FROM file") == [(3,)]
+            assert 1 <= len(telegram.sent) == len(at.rows("SELECT id FROM batch")) <= 3
+
+
 async def test_strangers_are_kept_and_not_answered(tmp_path: Path) -> None:
     """Neither alone nor in a group that is not listed; whatever a rule says of the channel."""
     rule = {"name": "all", "match": {"channel": "telegram"}, "action": "forward"}

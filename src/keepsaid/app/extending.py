@@ -13,11 +13,11 @@ from typing import Any
 
 from keepsaid.app import services, serving, work
 from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts, built_in
+from keepsaid.app.receiving import ChannelReceiver
 from keepsaid.config import Config, Home
 from keepsaid.config.channels import ChannelConfig
 from keepsaid.config.services import ExtensionConfig
 from keepsaid.domain import commits, event, message, process, reply
-from keepsaid.domain.files import fitting
 from keepsaid.domain.line import Cursor, MoveCursors
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.route import Notify, TaskKind, WorkTerms
@@ -101,46 +101,19 @@ class ExtensionHost:
     async def recall(self, scope: ReadScope, query: str, limit: int, about: int | str | None) -> Sequence[RecalledText]:
         return await self.reading.recall(scope, query, limit, about)
 
+    @property
+    def receiver(self) -> ChannelReceiver:
+        """Takes in what the channels of extensions bring."""
+        return ChannelReceiver(self.config, self.store, self.receiving, self.ours)
+
     async def receive(self, channel: str, incoming: Incoming) -> bool:
         """Take in a message that an extension's channel brought; one of a bot only where its channel takes those."""
-        if incoming.by_bot and not self.config.takes_bots(channel):
-            return False
-        received = await self.receiving(self.inbound_of(channel, incoming))
-        return received.intake is commits.IntakeResult.STORED
-
-    def inbound_of(self, channel: str, incoming: Incoming) -> message.Inbound:
-        """What an extension's channel brought, as a message. Raises InputError for a channel of none."""
-        settings = self.config.channels.get(channel)
-        if settings is None or channel not in self.ours:
-            raise InputError(f"{channel} is not a channel of an extension", hint="keepsaid ext ls")
-        who = incoming.conversation, incoming.sender, incoming.name, incoming.direct
-        origin = message.Origin(channel, incoming.account, *who)
-        origin = replace(origin, trust=self.config.trust_of(origin))
-        marks = message.ProviderMarks(incoming.external_id, incoming.provider_id, incoming.reply_to)
-        payload = incoming.text.encode("utf-8", "surrogatepass") if incoming.payload is None else incoming.payload
-        content = message.Content(payload, incoming.text, incoming.event)
-        return message.Inbound(
-            origin,
-            content,
-            marks,
-            settings.priority,
-            incoming.topic,
-            conversation_name=incoming.conversation_name,
-            addressed=incoming.addressed,
-            more_ms=incoming.more_ms,
-            by_bot=incoming.by_bot,
-            files=fitting(incoming.files),
-        )
+        received = await self.receiver.take(channel, incoming)
+        return received is not None and received.intake is commits.IntakeResult.STORED
 
     async def receive_all(self, channel: str, incoming: Sequence[Incoming]) -> None:
         """Take in messages, those of one conversation in order; what cannot be taken is logged and left out."""
-        by_place: dict[tuple[str, str], list[Incoming]] = {}
-        for one in incoming:
-            by_place.setdefault((one.account, one.conversation), []).append(one)
-        taken = (self._receive_in_order(channel, several) for several in by_place.values())
-        for result in await asyncio.gather(*taken, return_exceptions=True):
-            if isinstance(result, BaseException):
-                raise result
+        await self.receiver.take_all(channel, incoming)
 
     async def move_cursors(self, channel: str, cursors: Sequence[Cursor]) -> None:
         """Keep how far a channel has been read."""
@@ -148,13 +121,6 @@ class ExtensionHost:
 
     async def cursors(self, channel: str, account: str) -> Mapping[str, str]:
         return await self.store.cursors(channel, account)
-
-    async def _receive_in_order(self, channel: str, incoming: Sequence[Incoming]) -> None:
-        for one in incoming:
-            try:
-                await self.receive(channel, one)
-            except InputError as error:
-                _log.warning("a message of %s is not taken: %s", channel, error.what, extra={"code": error.code})
 
     async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
         """Publish an event about the state of an extension, such as `extension.started`."""

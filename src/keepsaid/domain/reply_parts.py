@@ -40,6 +40,20 @@ class KeepParts(Commit[tuple[ReplyPart, ...]]):
 
 
 @frozen
+class NoteUndelivered(Commit[bool]):
+    """Note on a sent reply that its medium reports it as undelivered; its state stays, as anybody can forge a report.
+
+    `provider_id` is what the provider calls the reply or a part of it. Refused (False) where no reply that the account
+    sent is called so.
+    """
+
+    channel: str
+    account: str
+    provider_id: str
+    report: str
+
+
+@frozen
 class ConfirmPart(Commit[bool]):
     """Record that a part arrived, and begin the one after it; refused (False) with an old fence."""
 

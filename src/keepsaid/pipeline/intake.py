@@ -197,7 +197,9 @@ class MessageIntake:
         received = await self.operations.apply(commits.Receive(arrival, window, self.lanes, clock_back_ms))
         if received.intake is commits.IntakeResult.CONFLICT:
             key = inbound.marks.external_id
-            raise KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")
+            conflict = KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")
+            conflict.first_id = received.id
+            raise conflict
         return received
 
     async def arrival(self, inbound: Inbound) -> tuple[commits.Arrival, batch.Window]:

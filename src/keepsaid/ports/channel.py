@@ -188,7 +188,8 @@ class Incoming:
     or bot that heard it, `event` what kind of event it is, "" for talk. `addressed` says that the medium itself names
     the agent in it, as by a mention; `more_ms` for how long a part that may follow is waited for, milliseconds.
     `by_bot` says that another bot said it: it is taken in only where the settings of the channel say so (`bots`).
-    `files` is what came with it and the channel can fetch (`FileChannel`).
+    `files` is what came with it and the channel can fetch (`FileChannel`). `undelivered` is the provider id of a
+    message of the agent of which it reports that it did not arrive; that is noted on its reply.
     """
 
     text: str
@@ -208,6 +209,7 @@ class Incoming:
     more_ms: int = 0
     by_bot: bool = False
     files: tuple[Attachment, ...] = ()
+    undelivered: str = ""
 
 
 @frozen

@@ -263,7 +263,7 @@ class ConversationContract:
         store, clock, ids = InMemoryOperations(), VirtualClock(), CountingIds()
         rule = AccessRule(Access.PAIRED, Access.LISTED, frozenset())
         admission = Admission(store, clock, ids, Wakeups(), {name: rule}, lambda _bits: _CHANCE)
-        stranger = await admission.admit(_inbound(name, said))
+        stranger = await admission.admit(inbound_of(name, said))
         assert stranger.content.event == STRANGER
         intake = MessageIntake(store, clock, ids, {name: Window(0)}, IntakeLimits())
         await admission.send_code(stranger, await intake.receive(stranger))
@@ -282,7 +282,7 @@ def _target(one: Incoming) -> ReactionTarget:
     return ReactionTarget(one.provider_id or "", one.sender, 1_750_000_000_000)
 
 
-def _inbound(channel: str, one: Incoming) -> Inbound:
+def inbound_of(channel: str, one: Incoming) -> Inbound:
     """A message as the runtime takes it from a channel."""
     origin = Origin(channel, one.account, one.conversation, one.sender, one.name, one.direct, Trust.KNOWN)
     content = Content(one.payload or b"", one.text, one.event)

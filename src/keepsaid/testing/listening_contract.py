@@ -27,12 +27,15 @@ class ProviderTraits(NamedTuple):
 
     `ordered`: it hands over what was said in its order, also again. `keeps`: it keeps for the agent what was said
     before it listened for the first time. `groups`: people can write where others are; without, `say_in_group` is not
-    called.
+    called. `chars_max`: what a person can write in one message, 0 for any length. `ahead_ms_max`: by how much the clock
+    of a sender may be ahead, milliseconds; what is further ahead is forged.
     """
 
     ordered: bool = True
     keeps: bool = False
     groups: bool = True
+    chars_max: int = 0
+    ahead_ms_max: int = 86_400_000
 
 
 class ListeningCast(Protocol):

@@ -10,6 +10,7 @@ from typing import Final
 
 from keepsaid.adapters.channels.discord_limits import DiscordLimits, seconds
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
+from keepsaid.adapters.channels.line import requested_ms
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.adapters.channels.uploads import UPLOAD_S, FormBody
 from keepsaid.domain.reply import Delivered, SendResult
@@ -99,7 +100,7 @@ class DiscordApi:
             return _result_of(answer.status, answer.headers, answer.body)
         except DiscordRefused as error:
             if error.status == 429:
-                self._limits.hold(route, 1_000 * (error.retry_after_s or 1.0), everywhere=error.is_global)
+                self._limits.hold(route, requested_ms(error.retry_after_s or 1.0), everywhere=error.is_global)
             raise
 
     async def close(self) -> None:
@@ -153,7 +154,7 @@ def _result_of(status: int, headers: Mapping[str, str], body: bytes) -> object:
 
 def wait_ms(asked_s: float) -> int:
     """How long to wait where Discord asks for some seconds, in milliseconds."""
-    return int(asked_s * 1_000 * (1 + _JITTER * random.random())) + 1  # noqa: S311 - jitter
+    return int(requested_ms(asked_s) * (1 + _JITTER * random.random())) + 1  # noqa: S311 - jitter
 
 
 def unreachable(error: DiscordUnreachable) -> SendResult:

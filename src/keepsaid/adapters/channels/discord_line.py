@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 
-from keepsaid.adapters.channels.backoff import LONGEST_WAIT_MS, LineBackoff
+from keepsaid.adapters.channels.backoff import LONGEST_WAIT_MS
 from keepsaid.adapters.channels.discord_api import BAD_TOKEN, DiscordApi, DiscordRefused, DiscordUnreachable
 from keepsaid.adapters.channels.discord_updates import DiscordBot
+from keepsaid.adapters.channels.line import ChannelLine, LineTrouble, requested_ms
 from keepsaid.domain.line import LineState
 from keepsaid.errors import StoreError
-from keepsaid.ports.channel import LineKeeper
-from keepsaid.ports.runtime import Clock
 
 
 class DiscordDown(Exception):
@@ -63,43 +62,26 @@ class DiscordAccount:
         self._bot = None
 
 
-class DiscordLine:
-    """Shows the state of the line, and waits before the next try: longer each time, from 1 to 60 seconds."""
+class DiscordLine(ChannelLine):
+    """The line of a bot: it is shown up once, and not with each dispatch."""
 
-    def __init__(self, clock: Clock, keeper: LineKeeper) -> None:
-        self.clock = clock
-        self._keeper = keeper
-        self._backoff = LineBackoff(clock)
-
-    @property
-    def is_up(self) -> bool:
-        """Whether messages come in."""
-        return self._backoff.is_up
-
-    def connecting(self) -> None:
-        """Show that the gateway is dialled."""
-        self._keeper.show(LineState.CONNECTING)
-
-    def up(self) -> None:
+    def up(self, note: str = "") -> None:
         """Show that messages come in."""
         if not self.is_up:
-            self._backoff.up()
-            self._keeper.show(LineState.UP)
+            super().up(note)
 
-    async def wait_out(self, error: Exception) -> None:
-        """Show what went wrong, and wait before the next try; a rate limit as long as Discord says."""
-        state, reason, wait_ms = LineState.DOWN, str(error), self._backoff.next_ms()
+    def judge(self, error: Exception) -> LineTrouble:
+        """What an error makes of the line; a rate limit is waited out as long as Discord says."""
         if isinstance(error, DiscordReconnect):
-            state = LineState.CONNECTING
-        elif isinstance(error, DiscordShut):
-            state, wait_ms = LineState.REFUSED, error.wait_ms
-        elif isinstance(error, DiscordRefused):
+            return LineTrouble(LineState.CONNECTING, str(error))
+        if isinstance(error, DiscordShut):
+            return LineTrouble(LineState.REFUSED, str(error), error.wait_ms)
+        if isinstance(error, DiscordRefused):
             if error.retry_after_s is not None:
-                state, wait_ms = LineState.THROTTLED, error.retry_after_s * 1_000
-            elif error.status == 401:
-                state, reason, wait_ms = LineState.REFUSED, f"{BAD_TOKEN} ({error.what})", LONGEST_WAIT_MS
-        self._keeper.show(state, reason, int(wait_ms))
-        await self.clock.wait(asyncio.Event(), wait_ms)
+                return LineTrouble(LineState.THROTTLED, str(error), least_ms=requested_ms(error.retry_after_s))
+            if error.status == 401:
+                return LineTrouble(LineState.REFUSED, f"{BAD_TOKEN} ({error.what})", LONGEST_WAIT_MS)
+        return super().judge(error)
 
 
 def bot_of(token: str) -> str:

@@ -29,6 +29,9 @@ _KEPT_BYTES_MAX = 100_000
 _PAUSE_MS = (1_000, 5_000)
 """How long Discord asks to wait after it has refused a session."""
 
+_SKEW_MS = 60_000
+"""By how much the clock of Discord may be ahead of the one here."""
+
 
 class SessionReader:
     """Takes the frames of one connection. Until what was missed has been read, dispatches are held back."""
@@ -120,20 +123,25 @@ class SessionReader:
     async def _read_missed(self) -> None:
         """Put what was missed on disk, and only with it the session that follows."""
         missed = await self._catch_up.read(self._progress, self._clock.now_ms())
-        seq = self._progress.seq
-        await self._inbox.put_all(missed.incoming, self._progress.cursors(seq, missed.after, caught_up=True))
+        seq, after = self._progress.seq, self._until_now(missed.after)
+        await self._inbox.put_all(missed.incoming, self._progress.cursors(seq, after, caught_up=True))
         self._progress.is_behind = False
-        self._progress.wrote(seq, missed.after)
+        self._progress.wrote(seq, after)
 
     async def _put(self, incoming: Sequence[Incoming], seq: int, after: Mapping[str, int]) -> None:
         """Put messages on disk with the number of the last dispatch; without messages, that can wait."""
-        seq = max(seq, self._progress.seq)
+        seq, after = max(seq, self._progress.seq), self._until_now(after)
         if incoming or self._progress.needs_writing(seq):
             await self._inbox.put_all(incoming, self._progress.cursors(seq, after))
             self._progress.wrote(seq, after)
         else:
             self._progress.passed(seq)
         self._socket.seq = self._progress.seq
+
+    def _until_now(self, after: Mapping[str, int]) -> Mapping[str, int]:
+        """The newest messages by channel; none is in the future, or what follows with the right time is never read."""
+        latest = snowflake_at(self._clock.now_ms() + _SKEW_MS)
+        return {channel: min(number, latest) for channel, number in after.items()}
 
     async def _stop_for(self, frame: GatewayFrame) -> None:
         """End the connection as a frame asks for; a frame that stays malformed is kept, and ends nothing."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import urlencode
 
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall, HttpResult
+from keepsaid.adapters.channels.line import requested_ms
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.adapters.channels.slack_files import SlackFiles
 from keepsaid.adapters.channels.uploads import UPLOAD_S
@@ -197,7 +198,7 @@ def _seconds(wait: str | None) -> int | None:
 
 def wait_ms(seconds: int | None) -> int:
     """Milliseconds to wait where Slack asks for some seconds; one second if it does not say."""
-    return int((seconds or 1) * 1_000 * (1 + _JITTER * random.random()))  # noqa: S311 - jitter
+    return int(requested_ms(seconds or 1) * (1 + _JITTER * random.random()))  # noqa: S311 - jitter
 
 
 def unreachable(error: SlackUnreachable) -> SendResult:

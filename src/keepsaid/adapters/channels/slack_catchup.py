@@ -52,7 +52,7 @@ class SlackCatchUp:
         self._line = line
         self._inbox = inbox
         self._is_up = is_up
-        self._cursors = SlackCursors(account)
+        self._cursors = SlackCursors(account, line.clock)
         self._requested = asyncio.Event()
         self._is_behind = False
         self._patient_until = 0.0

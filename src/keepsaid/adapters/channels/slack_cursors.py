@@ -8,9 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from keepsaid.adapters.channels.slack_line import SlackAccount
 from keepsaid.domain.line import Cursor
 from keepsaid.ports.channel import Incoming
+from keepsaid.ports.runtime import Clock
 
 _READ, _THREADS = "ts:", "threads:"
 _THREADS_MAX = 10
+_SKEW_S = 60
+"""By how much the clock of Slack may be ahead of the one here."""
+
 _TS = re.compile(r"[0-9]{1,12}\.[0-9]{1,6}", re.ASCII)
 
 
@@ -23,10 +27,14 @@ def order_of(ts: str) -> tuple[int, int]:
 
 
 class SlackCursors:
-    """The cursors of one account, as they are stored; at most two of them for a channel. `is_loaded` once they are."""
+    """The cursors of one account, as they are stored; at most two of them for a channel. `is_loaded` once they are.
 
-    def __init__(self, account: SlackAccount) -> None:
+    None is ahead of the present: after a message whose time is in the future, others with the right time may follow.
+    """
+
+    def __init__(self, account: SlackAccount, clock: Clock) -> None:
         self._account = account
+        self._clock = clock
         self.is_loaded = False
         self._values: dict[str, str] = {}
 
@@ -57,6 +65,7 @@ class SlackCursors:
 
     def moved(self, channel: str, ts: str) -> Iterator[Cursor]:
         """The cursor of a channel that is stored up to a message; none if it is there already."""
+        ts = min(ts, f"{self._clock.now_ms() // 1_000 + _SKEW_S}.000000", key=order_of)
         if order_of(ts) > order_of(self.read_to(channel)):
             yield Cursor(self._account.id, f"{_READ}{channel}", ts)
 

@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 from keepsaid.adapters.channels.backoff import LONGEST_WAIT_MS, LineBackoff
+from keepsaid.adapters.channels.line import requested_ms
 from keepsaid.adapters.channels.slack_api import SlackApi, SlackRefused, SlackUnreachable
 from keepsaid.adapters.channels.slack_updates import SlackBot
 from keepsaid.domain.line import LineState
@@ -71,7 +72,7 @@ class SlackLine:
         state, reason, wait_ms = LineState.DOWN, str(error), backoff.next_ms()
         if isinstance(error, SlackRefused):
             if error.is_throttled:
-                state, wait_ms = LineState.THROTTLED, max(wait_ms, 1_000 * (error.retry_after_s or 1))
+                state, wait_ms = LineState.THROTTLED, max(wait_ms, requested_ms(error.retry_after_s or 1))
             elif error.is_bad_token or error.error == _OTHER_BOT:
                 state, reason, wait_ms = LineState.REFUSED, f"{BAD_TOKEN} ({error})", LONGEST_WAIT_MS
             elif error.error in _LASTING:

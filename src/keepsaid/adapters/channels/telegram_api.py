@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from keepsaid.adapters.channels.downloads import FileDownloads
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
+from keepsaid.adapters.channels.line import requested_ms
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.adapters.channels.uploads import UPLOAD_S, FormBody, Upload, form_of
 from keepsaid.domain.reply import Delivered, SendResult
@@ -130,7 +131,7 @@ _GONE = ("chat not found", "message thread not found", "topic_deleted", "topic_c
 
 def wait_ms(seconds: int) -> int:
     """How long to wait where Telegram asks for some seconds, in milliseconds."""
-    return int(seconds * 1_000 * (1 + _JITTER * random.random()))  # noqa: S311 - nothing secret
+    return int(requested_ms(seconds) * (1 + _JITTER * random.random()))  # noqa: S311 - nothing secret
 
 
 def unreachable(error: TelegramUnreachable) -> SendResult:

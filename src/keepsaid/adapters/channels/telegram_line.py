@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from keepsaid.adapters.channels.backoff import LONGEST_WAIT_MS, LineBackoff
+from keepsaid.adapters.channels.backoff import LONGEST_WAIT_MS
+from keepsaid.adapters.channels.line import ChannelLine, LineTrouble, requested_ms
 from keepsaid.adapters.channels.telegram_api import TelegramApi, TelegramRefused, TelegramUnreachable
 from keepsaid.adapters.channels.telegram_updates import Bot
 from keepsaid.domain.command import COMMANDS
 from keepsaid.domain.line import Cursor, LineState
 from keepsaid.errors import StoreError
-from keepsaid.ports.channel import InboundSink, LineKeeper
-from keepsaid.ports.runtime import Clock
+from keepsaid.ports.channel import InboundSink
 from keepsaid.text.normal import cut
 
 _MENU_CHARS = 256
@@ -88,24 +88,8 @@ class TelegramAccount:
         self._bot = None
 
 
-class TelegramLine:
-    """Shows the state of the line, and waits before the next try: longer each time, from 1 to 60 seconds."""
-
-    def __init__(self, clock: Clock, keeper: LineKeeper) -> None:
-        self.clock = clock
-        self._keeper = keeper
-        self._backoff = LineBackoff(clock)
-
-    @property
-    def is_up(self) -> bool:
-        return self._backoff.is_up
-
-    def connecting(self) -> None:
-        self._keeper.show(LineState.CONNECTING)
-
-    def up(self) -> None:
-        self._backoff.up()
-        self._keeper.show(LineState.UP)
+class TelegramLine(ChannelLine):
+    """The line of a bot: a token that is not accepted and another reader are waited out, as long as it takes."""
 
     def refused(self, reason: str, wait_ms: int) -> None:
         """Nothing comes, and somebody has to do something about it."""
@@ -115,19 +99,17 @@ class TelegramLine:
         """Nothing comes at the moment."""
         self._keeper.show(LineState.DOWN, reason, wait_ms)
 
-    async def wait_out(self, error: Exception) -> None:
-        """Show what went wrong, and wait before the next try; a rate limit as long as Telegram says."""
-        state, reason, wait_ms = LineState.DOWN, str(error), self._backoff.next_ms()
+    def judge(self, error: Exception) -> LineTrouble:
+        """What an error makes of the line; a rate limit is waited out as long as Telegram says."""
         if isinstance(error, TelegramRefused):
             if error.retry_after_s is not None:
-                state, wait_ms = LineState.THROTTLED, error.retry_after_s * 1_000
-            elif error.code == 409:
-                state, reason = LineState.REFUSED, f"{OTHER_READER} ({error.what})"
-                wait_ms = max(wait_ms, _OTHER_READER_MS)
-            elif error.code in (401, 404):
-                state, reason, wait_ms = LineState.REFUSED, f"{BAD_TOKEN} ({error.what})", LONGEST_WAIT_MS
-        self._keeper.show(state, reason, int(wait_ms))
-        await self.clock.wait(asyncio.Event(), wait_ms)
+                return LineTrouble(LineState.THROTTLED, str(error), least_ms=requested_ms(error.retry_after_s))
+            if error.code == 409:
+                what = f"{OTHER_READER} ({error.what})"
+                return LineTrouble(LineState.REFUSED, what, least_ms=_OTHER_READER_MS)
+            if error.code in (401, 404):
+                return LineTrouble(LineState.REFUSED, f"{BAD_TOKEN} ({error.what})", LONGEST_WAIT_MS)
+        return super().judge(error)
 
 
 _MOVED = "moved:"

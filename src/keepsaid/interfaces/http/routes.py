@@ -135,10 +135,13 @@ async def _hook(instance: Instance, request: Request) -> Response:
         received = await instance.receive(said)
     else:
         try:
-            received = await instance.receive(instance.extending.host.inbound_of(hook.name, said))
+            taken = await instance.extending.host.receiver.take(hook.name, said)
         except InputError as error:
             # the provider would send it again for ever
             _log.warning("a message of %s is not taken: %s", hook.name, error.what, extra={"code": error.code})
             return JSONResponse({"ignored": error.what})
+        if taken is None:
+            return JSONResponse({"ignored": "a bot said it"})
+        received = taken
     request.app.state.refused_at = None
     return responses.Acknowledgement({"id": show("message", received.id), "intake": received.intake}, 202)

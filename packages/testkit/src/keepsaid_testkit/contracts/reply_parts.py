@@ -7,7 +7,7 @@ from dataclasses import replace
 from keepsaid.domain.commits import Decide, Doubt, Resend
 from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.reply import Delivered, StoredReply
-from keepsaid.domain.reply_parts import ConfirmPart, KeepParts, ReplyPart
+from keepsaid.domain.reply_parts import ConfirmPart, KeepParts, NoteUndelivered, ReplyPart
 from keepsaid.testing.builders import said
 from keepsaid_testkit.contracts.outbox import settled, state_of, take
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
@@ -60,6 +60,23 @@ class ReplyPartsContract:
         assert [await confirm(store, again, n) for n in (1, 2)] == [True, True]
         assert await store.apply(settled(again, Delivered.CONFIRMED))
         assert await state_of(store, again) == "sent"
+
+    async def test_a_report_is_noted_on_the_reply_that_was_sent(self, store: ContractStore) -> None:
+        """By the name of a part of it, and by no other; its state stays."""
+        reply = await begun(store, ("one", "two"))
+        report = NoteUndelivered(reply.lane.channel, reply.lane.account, "p0", "nobody is there")
+        for n in (0, 1):
+            assert not await store.apply(report), "the reply is under way"
+            assert await confirm(store, reply, n)
+        assert await store.apply(settled(reply, Delivered.CONFIRMED))
+        strangers = {"provider_id": "p9"}, {"account": "another"}, {"channel": "another"}
+        assert [await store.apply(replace(report, **other)) for other in strangers] == [False, False, False]
+        assert await store.apply(report)
+        assert await store.apply(replace(report, provider_id="p1", report="nor there"))
+        assert reply.turn_id is not None
+        turn = await store.turn(reply.turn_id)
+        assert turn is not None
+        assert [(one.state, one.detail) for one in turn.replies] == [("sent", "reported undelivered: nor there")]
 
     async def test_only_the_part_under_way_is_in_doubt(self, store: ContractStore) -> None:
         """What was provably not sent is not marked when it goes again."""

@@ -15,6 +15,7 @@ from keepsaid.domain.memory import OWNER
 from keepsaid.domain.pairing import CODE_MS, LetIn, SendCode, ShutOut, code_of
 from keepsaid.domain.receipt import JudgeMemory
 from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.reply_parts import NoteUndelivered
 from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import NewTask
 from keepsaid.domain.views import MessageFilter
@@ -159,6 +160,11 @@ async def _read_on(instance: Instance) -> None:
     await instance.extending.host.move_cursors("http", (Cursor("default", "seq", str(instance.ids.next())),))
 
 
+async def _report(instance: Instance) -> None:
+    """Note a report that a reply did not arrive; none is called so."""
+    await instance.operations.apply(NoteUndelivered("http", "default", str(instance.ids.next()), "nobody is there"))
+
+
 async def _compact(instance: Instance) -> None:
     """Summarise what is newest of the lanes in which somebody spoke last."""
     stories = await instance.operations.find(MessageFilter(channel="http", limit=_SEEN_MAX))
@@ -195,6 +201,7 @@ _STEPS: Sequence[tuple[str | tuple[str, ...], Step]] = (
     ("commit.DecideDelivery.", _decide_deliveries),
     (("commit.SendCode.", "commit.LetIn.", "commit.ShutOut."), _pair),
     ("commit.MoveCursors.", _read_on),
+    ("commit.NoteUndelivered.", _report),
     ("commit.RecordTalk.", record_talk),
     (FILES, fetch_files),
     ("commit.CutContext.", _reset),

@@ -68,6 +68,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
             (
                 "part.after",
                 "commit.ConfirmPart.",
+                "commit.NoteUndelivered.",
                 "send.after",
                 "commit.Settle.",
                 "commit.Decide.",

@@ -1,6 +1,7 @@
 """Delivery status notifications: a mail server says that a mail of the agent did not arrive (RFC 3464).
 
-Anybody can forge one, so it changes no reply. It is kept, and says of which mail it speaks and why that failed.
+Anybody can forge one, so it moves no reply to another state. It is kept, says which mail failed and why, and is noted
+on the reply.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from keepsaid.adapters.channels.email.account import EmailAccount
 from keepsaid.adapters.channels.email.headers import ids_in, raw_header
+from keepsaid.values import frozen
 
 _PARTS_MAX = 10
 """Parts of a notification that are read, and blocks of fields in one of them: a block describes one recipient."""
@@ -20,14 +22,26 @@ _FIELD_CHARS_MAX = 200
 _FAILED = "failed"
 
 
-def bounced(mail: EmailMessage, account: EmailAccount) -> str:
-    """Which mail of the agent did not arrive, where, and why, on one line; "" if a mail does not report that."""
+@frozen
+class Bounce:
+    """The Message-ID of a mail of the agent that did not arrive, and at which recipients, with their reasons."""
+
+    number: str
+    failures: str
+
+    def __str__(self) -> str:
+        """The report on one line."""
+        return f"the mail <{self.number}> was not delivered to {self.failures}"
+
+
+def bounced(mail: EmailMessage, account: EmailAccount) -> Bounce | None:
+    """What a mail reports as not delivered; None if it is no such report, or one of a mail that is not the agent's."""
     if mail.get_content_type() != "multipart/report" or not mail.is_multipart():
-        return ""
+        return None
     parts = list(islice(mail.iter_parts(), _PARTS_MAX))
     number = next((one for part in parts for one in _original_ids(part) if account.is_own_id(one)), "")
     failures = [one for part in parts for one in _failures(part)]
-    return f"the mail <{number}> was not delivered to {'; '.join(failures)}" if number and failures else ""
+    return Bounce(number, "; ".join(failures)) if number and failures else None
 
 
 def _original_ids(part: Message[Any, Any]) -> Iterator[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
-from keepsaid.adapters.channels.backoff import LONGEST_WAIT_MS, LineBackoff
+from keepsaid.adapters.channels.backoff import LONGEST_WAIT_MS
 from keepsaid.adapters.channels.email.imap import ImapLost, ImapRefused
+from keepsaid.adapters.channels.line import ChannelLine, LineTrouble
 from keepsaid.domain.line import LineState
 from keepsaid.errors import ChannelError, StoreError
 from keepsaid.ports.channel import LineKeeper
@@ -19,36 +19,33 @@ EmailTrouble = (ImapLost, ImapRefused, ChannelError, StoreError)
 """Errors that a line waits out, however often they come."""
 
 
-class EmailLine:
-    """Shows the state of the line, and waits before the next try: longer each time, from 1 to 60 seconds."""
+class EmailLine(ChannelLine):
+    """The line of a mailbox: it is shown up once, and stays so while its folder is opened again."""
 
     def __init__(self, clock: Clock, keeper: LineKeeper) -> None:
-        self.clock = clock
-        self._keeper = keeper
-        self._backoff = LineBackoff(clock)
+        super().__init__(clock, keeper)
         self._is_shown_up = False
 
     def connecting(self) -> None:
-        """No folder is open yet."""
+        """Show that no folder is open yet."""
         if not self._is_shown_up:
-            self._keeper.show(LineState.CONNECTING)
+            super().connecting()
 
-    def up(self) -> None:
-        """Mail comes in."""
-        self._backoff.up()
-        if not self._is_shown_up:
+    def up(self, note: str = "") -> None:
+        """Show that mail comes in."""
+        if self._is_shown_up:
+            self._backoff.up()
+        else:
             self._is_shown_up = True
-            self._keeper.show(LineState.UP)
+            super().up(note)
 
-    async def wait_out(self, error: Exception) -> None:
-        """Show what went wrong, and wait before the next try."""
-        state, reason, wait_ms = LineState.DOWN, str(error), self._backoff.next_ms()
-        if isinstance(error, ImapRefused) and error.is_login:
-            state, reason, wait_ms = LineState.REFUSED, f"{BAD_LOGIN} ({error})", LONGEST_WAIT_MS
-        elif isinstance(error, ImapRefused) and error.is_folder:
-            state, reason, wait_ms = LineState.REFUSED, f"{NO_FOLDER} ({error})", LONGEST_WAIT_MS
-        elif isinstance(error, ChannelError):
-            state, reason, wait_ms = LineState.REFUSED, f"{error.code}: {error.what}; {error.hint}", LONGEST_WAIT_MS
+    def judge(self, error: Exception) -> LineTrouble:
+        """What an error makes of the line."""
         self._is_shown_up = False
-        self._keeper.show(state, reason, int(wait_ms))
-        await self.clock.wait(asyncio.Event(), wait_ms)
+        if isinstance(error, ImapRefused) and error.is_login:
+            return LineTrouble(LineState.REFUSED, f"{BAD_LOGIN} ({error})", LONGEST_WAIT_MS)
+        if isinstance(error, ImapRefused) and error.is_folder:
+            return LineTrouble(LineState.REFUSED, f"{NO_FOLDER} ({error})", LONGEST_WAIT_MS)
+        if isinstance(error, ChannelError):
+            return LineTrouble(LineState.REFUSED, f"{error.code}: {error.what}; {error.hint}", LONGEST_WAIT_MS)
+        return super().judge(error)

@@ -65,7 +65,8 @@ class MailReader:
             key = f"{NAME}:{normal_id(own_id)}" if own_id else key
             if failure := bounced(mail, self._account):
                 _log.warning("a mail server reports that a mail of the agent was not delivered")
-                return ReadMail(self.kept(raw, key, f"[{failure}]", AUTOMATIC), reason=failure)
+                report = self.kept(raw, key, f"[{failure}]", AUTOMATIC)
+                return ReadMail(replace(report, undelivered=normal_id(failure.number)), reason=str(failure))
             if why := self._refused(mail):
                 _log.info("a mail is kept and not answered: %s", why)
                 return ReadMail(self.kept(raw, key, f"[not answered: {why}]", AUTOMATIC), reason=why)

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import quote, urlencode
 
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
+from keepsaid.adapters.channels.line import REQUESTED_MS_MAX
 from keepsaid.adapters.channels.matrix.files import MatrixFiles
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.adapters.channels.uploads import UPLOAD_S
@@ -194,9 +195,9 @@ def _retry_after_ms(told: object, header: str | None) -> int | None:
     return int(min(max(told, 0), _WAIT_MS_MAX))
 
 
-def wait_ms(asked_ms: int | None) -> int:
+def wait_ms(asked: int | None) -> int:
     """Milliseconds to wait where the server asks for some; one second if it does not say."""
-    return int((1_000 if asked_ms is None else asked_ms) * (1 + _JITTER * random.random()))  # noqa: S311 - jitter
+    return int(min(1_000 if asked is None else asked, REQUESTED_MS_MAX) * (1 + _JITTER * random.random()))  # noqa: S311 - jitter
 
 
 def unreachable(error: MatrixUnreachable) -> SendResult:

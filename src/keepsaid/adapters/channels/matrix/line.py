@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from keepsaid.adapters.channels.backoff import LONGEST_WAIT_MS, LineBackoff
+from keepsaid.adapters.channels.backoff import LONGEST_WAIT_MS
+from keepsaid.adapters.channels.line import ChannelLine, LineTrouble
 from keepsaid.adapters.channels.matrix.api import MatrixApi, MatrixRefused, MatrixUnreachable, wait_ms
 from keepsaid.adapters.channels.matrix.e2ee import MatrixCrypto
 from keepsaid.adapters.channels.matrix.rooms import MatrixRooms
 from keepsaid.adapters.channels.matrix.updates import MatrixUser
 from keepsaid.domain.line import LineState
 from keepsaid.errors import StoreError, installation
-from keepsaid.ports.channel import LineKeeper
-from keepsaid.ports.runtime import Clock
 
 BAD_TOKEN: Final = "KS-CHN: matrix.token is not accepted"  # noqa: S105 - the reason, not a token
 _OTHER_USER = "the token is that of another account"
@@ -65,38 +64,17 @@ class MatrixAccount:
         self._user = None
 
 
-class MatrixLine:
-    """Shows the state of the line, and waits before the next try: longer each time, from 1 to 60 seconds."""
+class MatrixLine(ChannelLine):
+    """The line of an account: its note says how encrypted rooms fare."""
 
-    def __init__(self, clock: Clock, keeper: LineKeeper) -> None:
-        self.clock = clock
-        self._keeper = keeper
-        self._backoff = LineBackoff(clock)
-
-    @property
-    def is_up(self) -> bool:
-        """Whether the last request succeeded."""
-        return self._backoff.is_up
-
-    def connecting(self) -> None:
-        """Nothing was read yet."""
-        self._keeper.show(LineState.CONNECTING)
-
-    def up(self, encryption: str = "") -> None:
-        """Messages come in; `encryption` says how encrypted rooms fare."""
-        self._backoff.up()
-        self._keeper.show(LineState.UP, encryption)
-
-    async def wait_out(self, error: Exception) -> None:
-        """Show the error, and wait before the next try, a rate limit as long as the server says."""
-        state, reason, wait = LineState.DOWN, str(error), self._backoff.next_ms()
+    def judge(self, error: Exception) -> LineTrouble:
+        """What an error makes of the line; a rate limit is waited out as long as the server says, at least."""
         if isinstance(error, MatrixRefused):
             if error.is_throttled:
-                state, wait = LineState.THROTTLED, max(wait, wait_ms(error.retry_after_ms))
-            elif error.is_bad_token or error.code == "M_FORBIDDEN":
-                state, reason, wait = LineState.REFUSED, f"{BAD_TOKEN} ({error})", LONGEST_WAIT_MS
-        self._keeper.show(state, reason, int(wait))
-        await self.clock.wait(asyncio.Event(), wait)
+                return LineTrouble(LineState.THROTTLED, str(error), least_ms=wait_ms(error.retry_after_ms))
+            if error.is_bad_token or error.code == "M_FORBIDDEN":
+                return LineTrouble(LineState.REFUSED, f"{BAD_TOKEN} ({error})", LONGEST_WAIT_MS)
+        return super().judge(error)
 
 
 def reading(user: MatrixUser) -> str:

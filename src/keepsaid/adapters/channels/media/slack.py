@@ -28,10 +28,14 @@ def read(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate:
         return IgnoredUpdate(f"{kind or 'an event without a type'} is not a message")
     if subtype == "message_changed":
         changed = event.needed("message")
-        if "edited" not in changed:
-            return IgnoredUpdate("only the preview of a message changed")
-        return _message(changed, event, changed.needed("edited").id("ts"))
-    return _message(event, event, None)
+        if "edited" in changed:
+            return _message(changed, event, changed.needed("edited").id("ts"))
+        if shared := _shared_late(changed, event):
+            return _message(changed, event, f"files:{shared}")
+        return IgnoredUpdate("only the preview of a message changed")
+    # Slack sends a mention that an edit brings as `app_mention` with the `ts` of the message, beside the change itself
+    edit = event.inside("edited") if kind == "app_mention" else None
+    return _message(event, event, edit.id("ts") if edit is not None else None)
 
 
 def read_reaction(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate | None:
@@ -79,6 +83,15 @@ def read_command(source: Mapping[str, object]) -> MediaMessage:
 def is_direct(channel: str) -> bool:
     """Whether the id of a channel is that of a conversation with one person."""
     return channel.startswith("D")
+
+
+def _shared_late(changed: MediaObject, event: MediaObject) -> str:
+    """The ids of files that a message did not have before a change, as those that its text links to; "" for none."""
+    before = event.inside("previous_message")
+    if before is None:
+        return ""
+    known = {file.text("id") for file in before.objects("files")}
+    return "+".join(number for file in changed.objects("files") if (number := file.text("id")) and number not in known)
 
 
 def _message(message: MediaObject, event: MediaObject, edited_at: str | None) -> MediaMessage | IgnoredUpdate:

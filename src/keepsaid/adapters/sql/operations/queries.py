@@ -73,6 +73,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Decide: outbox.decide,
     parts.KeepParts: reply_parts.keep,
     parts.ConfirmPart: reply_parts.confirm,
+    parts.NoteUndelivered: reply_parts.note_undelivered,
     people.SendCode: pairing.send_code,
     people.LetIn: pairing.let_in,
     people.ShutOut: pairing.shut_out,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from keepsaid.adapters.sql.query import SqlSession, every, load, only, scalar, write_rows
+from keepsaid.adapters.sql.query import SqlSession, every, load, only, run, scalar, write_rows
 from keepsaid.domain import states
 from keepsaid.domain.reply import Delivered
-from keepsaid.domain.reply_parts import ConfirmPart, KeepParts, ReplyPart
+from keepsaid.domain.reply_parts import ConfirmPart, KeepParts, NoteUndelivered, ReplyPart
 
 SQL = load("reply_parts")
 _HELD = load("outbox")["held"]
@@ -17,6 +17,8 @@ _CUT_SHORT = {
     Delivered.REFUSED: "retry",
 }
 """The verb that moves the part under way, by how the try of its reply ended."""
+
+UNDELIVERED = "reported undelivered"
 
 _OVER = (Delivered.CONFIRMED, Delivered.REFUSED)
 """After these nothing of a reply is sent again: what was to be sent is kept no longer."""
@@ -42,6 +44,11 @@ def confirm(db: SqlSession, commit: ConfirmPart) -> bool:
     if scalar(db, SQL["state"], (commit.reply_id, commit.n + 1)) == "pending":
         _begin(db, commit.reply_id, commit.n + 1)
     return True
+
+
+def note_undelivered(db: SqlSession, commit: NoteUndelivered) -> bool:
+    place = (commit.provider_id, commit.channel, commit.account)
+    return run(db, SQL["note_undelivered"], (*place, f"{UNDELIVERED}: {commit.report}")) > 0
 
 
 def end_try(db: SqlSession, reply_id: int, outcome: str) -> None:

@@ -13,6 +13,14 @@ SELECT state FROM reply_part WHERE reply_id = ? AND n = ?
 -- name: cut_short
 UPDATE reply_part SET state = ?2, doubted = max(doubted, ?3) WHERE reply_id = ?1 AND state = 'sending'
 
+-- name: note_undelivered
+UPDATE reply SET detail = ?4
+WHERE channel = ?2 AND account = ?3 AND state = 'sent' AND id IN (
+  SELECT id FROM reply WHERE provider_id = ?1
+  UNION ALL
+  SELECT reply_id FROM reply_part WHERE provider_id = ?1 AND state = 'sent'
+)
+
 -- name: empty
 UPDATE reply_part SET body = '' WHERE reply_id = ? AND body <> ''
 
