@@ -1,4 +1,4 @@
-"""Background calls of OpenAI clients, such as for titles: the model alone answers them, and only the journal has them."""
+"""Background calls of OpenAI clients, such as for titles: the model alone answers, and only the journal has them."""
 
 from __future__ import annotations
 
