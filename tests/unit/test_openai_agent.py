@@ -14,6 +14,7 @@ import openai
 import pytest
 from tests.unit.http_cast import Site, site
 
+from keepsaid.domain.ids import show
 from keepsaid.domain.views import MessageFilter
 from keepsaid.testing.model_script import Call, ChatRequest, Reaction, Say
 from keepsaid.testing.model_server import ModelServer
@@ -183,9 +184,11 @@ async def test_keys_are_apart_whatever_they_call_their_conversation(tmp_path: Pa
         history = [user("The code is 4711"), assistant("answer 1"), user("Which code?")]
         await here.say(history, "room", "bob")
         assert not any(role == "assistant" for role, _ in here.shown())
+        [[number]] = here.site.rows("SELECT min(id) FROM message")
+        first = f"resp_{show('message', number).partition('_')[2]}"
         async with here.client("bob") as client:
             with pytest.raises(openai.NotFoundError):
-                await client.responses.retrieve(f"resp_{here.site.rows('SELECT min(id) FROM message')[0][0]}")
+                await client.responses.retrieve(first)
 
 
 async def test_the_people_of_a_program_are_apart(tmp_path: Path) -> None:
