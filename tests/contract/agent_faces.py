@@ -77,6 +77,7 @@ _TOOLS = {
     "renew": "inbox_renew",
     "done": "inbox_done",
     "fail": "inbox_fail",
+    "release": "inbox_release",
     "tasks": "task_ls",
     "run_task": "task_run",
     "approve_task": "task_approve",

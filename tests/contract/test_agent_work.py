@@ -62,6 +62,18 @@ async def test_what_fails_comes_again_under_another_lease_and_the_former_is_refu
     assert (await worker.done(again["lease"], "Under the eaves."))["state"] == "done"
 
 
+async def test_a_batch_that_is_released_comes_again_uncharged_and_the_former_lease_is_refused(face: Face) -> None:
+    await face("ann").inbox.put("cellar", "Where is the jam?")
+    first, worker = await pulled(face), face("worker").inbox
+    assert await worker.release(first["lease"]) == {"state": "queued"}
+    with pytest.raises(LeaseLost):
+        await worker.release(first["lease"])
+    again = await pulled(face)
+    assert (again["id"], again["turn"], again["attempts"]) == (first["id"], first["turn"], 0)
+    await worker.done(again["lease"], "On the shelf.")
+    assert await worker.release(again["lease"]) == {"state": "done"}
+
+
 async def test_the_same_message_is_kept_once_under_its_key(face: Face) -> None:
     inbox = face("bob").inbox
     first = await inbox.put("shed", "The saw is blunt.", key="7")
@@ -75,7 +87,7 @@ async def test_the_same_message_is_kept_once_under_its_key(face: Face) -> None:
 async def test_a_key_does_at_the_inbox_what_its_scopes_say(face: Face) -> None:
     ann, guest = face("ann").inbox, face("guest").inbox
     calls = [guest.put("hall", "hello"), ann.pull(), ann.renew("bat_0000000000001/1"), ann.done("bat_0000000000001/1")]
-    for call in (*calls, ann.fail("bat_0000000000001/1", "no")):
+    for call in (*calls, ann.fail("bat_0000000000001/1", "no"), ann.release("bat_0000000000001/1")):
         with pytest.raises(NotAllowed, match="scope"):
             await call
 

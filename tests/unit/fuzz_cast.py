@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from keepsaid.domain.agent_hook import AGENTS
+from keepsaid.interfaces.agent_calls import CALLS
+from keepsaid.interfaces.http.library import MEMORY_CALLS
 from keepsaid.testing.webhooks import EVENTS, payload, sign
 
 Json = Any
@@ -57,6 +59,7 @@ _SHAPES: dict[str, Json] = {
     "/v1/batches/{id}/{fence}/renew": {"lease_s": 60},
     "/v1/batches/{id}/{fence}/done": {"reply": "hello", "worker": "one"},
     "/v1/batches/{id}/{fence}/fail": {"reason": "why"},
+    "/v1/batches/{id}/{fence}/release": {},
     "/v1/batches/{id}/requeue": {"reason": "why"},
     "/v1/batches/{id}/drop": {"reason": "why"},
     "/v1/hooks/{agent}": {
@@ -87,6 +90,13 @@ _SHAPES: dict[str, Json] = {
     "/v1/tasks": {"task": "do it", "key": "k", "after": ["tsk_1000000000000"]},
     "/v1/tasks/{id}/approve": {"result": "r"},
     "/v1/tasks/{id}/reject": {"reason": "r"},
+    "/v1/library/memory/{call}": {
+        "query": "zebra", "limit": 3, "as_of": 1, "kind": "fact", "conversation": "room", "archived": False,
+        "text": "x", "id": "mem_1000000000000", "ids": ["mem_1000000000000"], "kinds": ["fact"], "dry_run": True,
+        "episodes": [{"text": "hi", "speaker": "ann", "conversation": "room", "said_at": 1, "external_id": "1"}],
+    },
+    "/v1/events": {"topic": "deploy.finished", "payload": {"n": 1}, "about": "api"},
+    "/v1/events:wait": {"topic": "deploy.finished", "about": "api", "after": "0", "wait_s": 0},
     "/v1/embeddings": {"model": "keepsaid", "input": ["hi"], "encoding_format": "base64", "dimensions": 3},
     "/v1/responses": {
         "model": "keepsaid",
@@ -168,6 +178,7 @@ class Fuzzer:
 
     def _path(self, target: Target) -> str:
         path = target.path.replace("{medium}", self.random.choice([*_MEDIA, "github", "zz"]))
+        path = path.replace("{call}", self.random.choice([*CALLS, *MEMORY_CALLS, "zz"]))
         path = path.replace("{agent}", self.random.choice([*AGENTS, "zz"]))
         path = path.replace("{name}", self.random.choice(["github", "zz"]))
         path = path.replace("{verb}", self.random.choice(["run", "pause", "resume", "cancel", "zz"]))

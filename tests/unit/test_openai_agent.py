@@ -14,6 +14,7 @@ import openai
 import pytest
 from tests.unit.http_cast import Site, site
 
+from keepsaid.domain.ids import show
 from keepsaid.domain.views import MessageFilter
 from keepsaid.testing.model_script import Call, ChatRequest, Reaction, Say
 from keepsaid.testing.model_server import ModelServer
@@ -183,9 +184,11 @@ async def test_keys_are_apart_whatever_they_call_their_conversation(tmp_path: Pa
         history = [user("The code is 4711"), assistant("answer 1"), user("Which code?")]
         await here.say(history, "room", "bob")
         assert not any(role == "assistant" for role, _ in here.shown())
+        [[number]] = here.site.rows("SELECT min(id) FROM message")
+        first = f"resp_{show('message', number).partition('_')[2]}"
         async with here.client("bob") as client:
             with pytest.raises(openai.NotFoundError):
-                await client.responses.retrieve(f"resp_{here.site.rows('SELECT min(id) FROM message')[0][0]}")
+                await client.responses.retrieve(first)
 
 
 async def test_the_people_of_a_program_are_apart(tmp_path: Path) -> None:
@@ -237,25 +240,6 @@ async def test_a_picture_comes_with_its_message(tmp_path: Path) -> None:
         far = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
         with pytest.raises(openai.APIStatusError, match="no address is fetched"):
             await here.say([{"role": "user", "content": [far]}])
-
-
-async def test_a_title_of_the_chat_leaves_no_trace(tmp_path: Path) -> None:
-    async with agent(tmp_path) as here, here.client() as client:
-        create: Any = client.chat.completions.create
-        shape = [user("### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.")]
-        assert await here.say(shape, "room") == "answer 1"
-        named = await create(
-            model="keepsaid", messages=[user("Tags?")], stream=True, extra_headers={"X-Keepsaid-Task": "tags"}
-        )
-        assert "".join([chunk.choices[0].delta.content or "" async for chunk in named]) == "answer 2"
-        assert await here.stored() == []
-        journal = here.site.rows("SELECT payload FROM journal WHERE topic = ? ORDER BY id", "background.answered")
-        facts = [json.loads(payload) for (payload,) in journal]
-        assert [(one["key"], one["task"], one["tokens_in"] > 0) for one in facts] == [
-            ("ann", "title", True),
-            ("ann", "tags", True),
-        ]
-        assert "[Status]" not in json.dumps(here.model.requests[0].messages)
 
 
 async def test_calls_that_say_nothing_are_refused(tmp_path: Path) -> None:

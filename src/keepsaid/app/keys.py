@@ -43,6 +43,8 @@ class KeyRing:
         self._named, self._tokens = dict(config.keys), config.principals()
         self.by_name: Mapping[str, KeyConfig] = self._named
         self.by_token: Mapping[str, Principal] = self._tokens
+        self.version = 0
+        """How often the keys were replaced."""
         self._channels = frozenset(config.channels)
         self._seen, self._looks_at = _look(self._file), 0.0
         self._looking: asyncio.Task[None] | None = None
@@ -70,7 +72,8 @@ class KeyRing:
             self._learn(token)
         added, removed = sorted(ready.keys() - self._named.keys()), sorted(self._named.keys() - ready.keys())
         changed = sorted(name for name, one in ready.items() if name in self._named and self._named[name] != one)
-        # both change in one step of the event loop
+        # all change in one step of the event loop
+        self.version += 1
         self._named.clear()
         self._named.update(ready)
         self._tokens.clear()

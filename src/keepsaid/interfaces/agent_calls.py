@@ -126,6 +126,7 @@ CALLS: Mapping[str, Call] = MappingProxyType({
         one.__name__: _at_instance(one)
         for one in (
             worker_calls.put, worker_calls.pull, worker_calls.renew, worker_calls.done, worker_calls.fail,
+            worker_calls.release,
             owner_calls.tasks, owner_calls.run_task, owner_calls.approve_task, owner_calls.schedules,
             owner_calls.add_schedule, owner_calls.status, owner_calls.identity,
         )

@@ -104,6 +104,7 @@ CALL_FIELDS: Mapping[str, CallFields] = MappingProxyType({
     "renew": CallFields(Scope.OPERATE, takes("lease", lease=TEXT, lease_s=_LEASE_S), gives(lease_s=WHOLE)),
     "done": CallFields(Scope.OPERATE, takes("lease", **named(TEXT, "lease", "reply", "worker")), SETTLED),
     "fail": CallFields(Scope.OPERATE, takes("lease", **named(TEXT, "lease", "reason")), gives(state=TEXT)),
+    "release": CallFields(Scope.OPERATE, takes("lease", lease=TEXT), gives(state=TEXT)),
     "tasks": CallFields(None, _TASKS, gives(tasks=many(ref("Task")))),
     "run_task": CallFields(None, takes("id", id=TEXT), gives(done=FLAG)),
     "approve_task": CallFields(None, takes("id", id=TEXT, result=TEXT), gives(done=FLAG)),

@@ -62,7 +62,7 @@ _MESSAGE = gives(
 _LEASED_MESSAGE = gives(
     **named(TEXT, "id", "sender", "name", "trust", "event", "text"),
     direct=FLAG,
-    **named(perhaps(TEXT), "external_id", "reply_to"),
+    **named(perhaps(TEXT), "external_id", "provider_id", "reply_to"),
     received_at=TIME,
 )
 _LEASED = gives(

@@ -87,6 +87,12 @@ async def fail(here: Instance, who: Principal, fields: Fields) -> Shape:
     return {"state": await service.fail(claimed, reason)}
 
 
+async def release(here: Instance, who: Principal, fields: Fields) -> Shape:
+    """Queue the batch of a `lease` again without charging it an attempt. Raises LeaseLost."""
+    check_scope(who, Scope.OPERATE)
+    return {"state": await here.services.batches.release(*_lease(fields))}
+
+
 def _lease(fields: Fields) -> tuple[int, int]:
     handle = text_field(fields, "lease")
     if (found := lease_in(handle)) is None:

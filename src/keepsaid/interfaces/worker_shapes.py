@@ -47,6 +47,7 @@ def _message_shape(message: StoredMessage) -> Shape:
         "trust": str(inbound.origin.trust),
         "event": inbound.content.event,
         "external_id": inbound.marks.external_id,
+        "provider_id": inbound.marks.provider_id,
         "reply_to": inbound.marks.reply_to,
         "text": message.text,
         "received_at": when(message.received_at),

@@ -122,6 +122,14 @@ class BatchService:
         outcome = turn.Outcome(said, records, turn.Usage(), normalise(f"consumer:{worker}"))
         return await self.flow.answering.commit(claimed, outcome)
 
+    async def release(self, batch_id: int, fence: int) -> str:
+        """Queue a batch again without charging it an attempt; returns its state. Raises LeaseLost."""
+        if await self.find(batch_id, fence) is None:
+            return "done"
+        if not await self.operations.apply(commits.Release(batch_id, fence, 0)):
+            raise _lost(batch_id)
+        return "queued"
+
     async def fail(self, claimed: turn.ClaimedBatch, reason: str) -> str:
         """Charge a batch an attempt; it comes again, or is dead after the third. Returns its new state."""
         return await self.attempt.failed(claimed, commits.Failure.RETRY, KeepsaidError(normalise(reason)))

@@ -36,6 +36,11 @@ async def fail(instance: Instance, call: OwnerCall) -> Shape:
     return await worker_calls.fail(instance, call.who, _with_lease("fail", call))
 
 
+async def release(instance: Instance, call: OwnerCall) -> Shape:
+    """Queue a batch again without charging it an attempt."""
+    return await worker_calls.release(instance, call.who, _with_lease("release", call))
+
+
 async def requeue(instance: Instance, call: OwnerCall) -> Shape:
     """Queue a dead, dropped or parked batch again."""
     batch_id, reason = call.id_of("batch", "keepsaid inbox ls --state dead"), str(call.fields.get("reason") or "")
@@ -84,6 +89,7 @@ ROUTES = (
     _worker_route("renew", OwnerRoute("POST", f"{_LEASE}/renew", renew, 10_000, empty=True)),
     _worker_route("done", OwnerRoute("POST", f"{_LEASE}/done", done, 4_000_000)),
     _worker_route("fail", OwnerRoute("POST", f"{_LEASE}/fail", fail, 1_000_000)),
+    _worker_route("release", OwnerRoute("POST", f"{_LEASE}/release", release, 10_000, empty=True)),
     OwnerRoute("POST", "/v1/batches/{id}/requeue", requeue, 1_000_000, takes=_REASON, gives=gives(requeued=FLAG)),
     OwnerRoute("POST", "/v1/batches/{id}/drop", drop, 1_000_000, takes=_REASON, gives=gives(dropped=FLAG)),
 )

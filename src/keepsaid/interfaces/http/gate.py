@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
+from keepsaid.app.keys import KeyRing
 from keepsaid.config.services import ServerConfig
 from keepsaid.domain.principal import Principal, Scope, operator
 from keepsaid.errors import ConfigError, NotAllowed
@@ -161,3 +162,26 @@ class Gate:
             raise responses.ForeignCaller("without a token this address may only be called as what it is: loopback")
         if origin is not None and origin.lower() != f"http://{host}".lower():
             raise responses.ForeignCaller("no page of another place may call this address")
+
+
+class KeyWatch:
+    """Checks while a request is answered whether what let it in still does: a stream outlives a change of the keys."""
+
+    def __init__(self, gate: Gate, ring: KeyRing, request: Request, scopes: Sequence[Scope]) -> None:
+        self._gate, self._ring, self._request, self._scopes = gate, ring, request, scopes
+        self._version = ring.version
+        self._opened_by = gate.key_of(request)
+
+    async def check(self) -> None:
+        """Follow the config file, as with a new call. Raises Unauthorised and NotAllowed once the key is not let in.
+
+        A key that speaks for another sender now, or where others read along, is another key.
+        """
+        if self._opened_by is None:
+            return
+        await self._ring.look()
+        if self._version == self._ring.version:
+            return
+        self._version = self._ring.version
+        if self._gate.caller(self._request, self._scopes) != self._opened_by:
+            raise responses.unauthorised(self._request, "the key as it was when the call began")

@@ -18,7 +18,7 @@ from keepsaid.errors import ConfigError, KeepsaidError, installation
 from keepsaid.interfaces.agent_calls import CALLS
 from keepsaid.interfaces.http.agents import call_site_of
 from keepsaid.interfaces.http.calls import OpenRoute
-from keepsaid.interfaces.http.gate import Gate
+from keepsaid.interfaces.http.gate import Gate, KeyWatch
 from keepsaid.interfaces.http.responses import NotFound, problem
 from keepsaid.interfaces.mcp.tool import Ask
 from keepsaid.interfaces.mcp.tools import CORE, FULL
@@ -123,8 +123,10 @@ class McpDoor:
 
     def _ask_of(self, request: Any) -> tuple[Ask, str]:
         who, site = request.scope["keepsaid.who"], call_site_of(self._instance)
+        watch = KeyWatch(self._gate, self._instance.keys, request, self.scopes)
 
         async def ask(name: str, fields: Mapping[str, object]) -> Shape:
+            await watch.check()
             return await CALLS[name](site, who, fields)
 
         return ask, unquote(request.scope.get("path_params", {}).get("conversation", ""))

@@ -19,11 +19,11 @@ from keepsaid.config import Config
 from keepsaid.domain import commits, ids, quotation, views
 from keepsaid.domain.files import FILES_MAX
 from keepsaid.domain.message import Content, IgnoredUpdate, Inbound, Origin, ProviderMarks, StoredMessage, Trust
-from keepsaid.domain.principal import Principal
-from keepsaid.errors import InputError, UnknownChannel
+from keepsaid.domain.principal import Principal, Scope
+from keepsaid.errors import InputError, KeepsaidError, UnknownChannel
 from keepsaid.interfaces.fields import text_field
 from keepsaid.interfaces.http.bodies import body_of, fields_in, run_on_reader
-from keepsaid.interfaces.http.gate import Gate
+from keepsaid.interfaces.http.gate import Gate, KeyWatch
 from keepsaid.interfaces.http.responses import (
     Acknowledgement,
     BadRequest,
@@ -281,12 +281,18 @@ class Messages:
         if story.state in SETTLED and told.knows(_settled(story)):
             await self._pull(story)
             return Response(status_code=204)
-        return StreamingResponse(self._stream(story.message, told), media_type=EVENTS, headers=headers)
+        watch = KeyWatch(self._gate, self._instance.keys, request, (Scope.TALK,))
+        return StreamingResponse(self._stream(story.message, told, watch), media_type=EVENTS, headers=headers)
 
-    async def _stream(self, message: StoredMessage, told: SentEvents) -> AsyncIterator[str]:
+    async def _stream(self, message: StoredMessage, told: SentEvents, watch: KeyWatch) -> AsyncIterator[str]:
         yield f"retry: {RETRY_MS}\n\n"
         async with aclosing(self._asking.follow(message.id, message.lane, self._stopping.is_set)) as progress:
             async for heard in progress:
+                try:
+                    await watch.check()
+                except KeepsaidError as error:
+                    yield event("refused", {"title": error.what, "code": error.code, "hint": error.hint})
+                    return
                 for text in _written(heard, told):
                     yield text
                 if heard.kind == "story" and heard.story.state in SETTLED:

@@ -23,6 +23,7 @@ from keepsaid.interfaces.http import (
     calls,
     channels,
     conversations,
+    library,
     mem0,
     memories,
     messages,
@@ -83,6 +84,7 @@ def routes(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> tup
         *operator.TASK_ROUTES,
         stream,
         *operator.EVENT_ROUTES,
+        *library.ROUTES,
         OpenRoute("POST", "/hooks/{name}", hook, "provider", takes=OBJECT, statuses=(200, 202)),
     )
 

@@ -20,6 +20,9 @@ _MEMORY, _LANE, _IDENTITY = "keepsaid://memory/", "keepsaid://lane/", "keepsaid:
 _JSON, _MARKDOWN = "application/json", "text/markdown"
 _SHOWN_CHARS = 500
 TTL_MS = 60_000
+_UNKNOWN_KEY = "KS-HTTP-AUTH"
+"""The code of the error for a key that is not let in."""
+
 LISTENERS_MAX = 64
 """Streams of changes that one server holds open."""
 
@@ -97,25 +100,36 @@ class ChangeStreams:
         self._open = 0
 
     async def listen(self, ask: Ask, ctx: Any, params: Any) -> types.SubscriptionsListenResult:
-        """One stream, until its client leaves. Raises MCPError where too many are open."""
+        """One stream, until its client leaves. Raises MCPError where too many are open, or its key is removed."""
         if self._open >= LISTENERS_MAX:
             raise MCPError(code=types.INTERNAL_ERROR, message="too many streams of changes are open")
         bus = InMemorySubscriptionBus()
         before = await identity_names(ask)
+        handler = ListenHandler(bus)
         watching = asyncio.create_task(self._watch(ask, bus, before), name="mcp-resources")
+        watching.add_done_callback(lambda _: handler.close())
         self._open += 1
         try:
-            return await ListenHandler(bus)(ctx, params)
+            result = await handler(ctx, params)
+            if watching.done():
+                raise refused(watching.result().what)
+            return result
         finally:
             self._open -= 1
             watching.cancel()
 
-    async def _watch(self, ask: Ask, bus: InMemorySubscriptionBus, known: list[str]) -> None:
+    async def _watch(self, ask: Ask, bus: InMemorySubscriptionBus, known: list[str]) -> KeepsaidError:
+        """Publish changes until the caller is not let in any more; returns why."""
         never = asyncio.Event()
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(never.wait(), self._look_s)
-            with suppress(KeepsaidError):  # the next look finds it
-                if (found := await identity_names(ask)) != known:
-                    known = found
-                    await bus.publish(ResourcesListChanged())
+            try:
+                found = await identity_names(ask)
+            except KeepsaidError as error:
+                if error.code == _UNKNOWN_KEY:
+                    return error
+                continue  # the next look finds it
+            if found != known:
+                known = found
+                await bus.publish(ResourcesListChanged())

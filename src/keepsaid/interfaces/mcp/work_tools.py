@@ -103,6 +103,14 @@ INBOX = (
         _call("fail"),
         "idempotent",
     ),
+    McpTool(
+        "inbox_release",
+        "Give a leased batch back without charging it an attempt, such as when you stop working.",
+        arguments(["lease"], lease=_LEASE),
+        returns(state="string"),
+        _call("release"),
+        "idempotent",
+    ),
 )
 """Tools of the inbox: `inbox_put` for keys with the scope talk, the others for those with operate."""
 

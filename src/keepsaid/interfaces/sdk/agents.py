@@ -104,6 +104,10 @@ class AgentInbox:
         """Charge a batch an attempt: it comes again, or is dead after the third. Raises LeaseLost."""
         return await self._ask("fail", {"lease": lease, "reason": reason})
 
+    async def release(self, lease: str) -> dict[str, Any]:
+        """Queue a batch again without charging it an attempt. Raises LeaseLost."""
+        return await self._ask("release", {"lease": lease})
+
 
 def _trace_head() -> dict[str, str]:
     """The header that continues the trace of this process at the instance, where the process has one."""

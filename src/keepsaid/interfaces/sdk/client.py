@@ -24,7 +24,7 @@ from keepsaid.interfaces.agent_calls import CALLS, CallSite
 from keepsaid.interfaces.sdk.agents import AgentMemory, RunningAgent, connect
 from keepsaid.interfaces.sdk.inbox import EventClient, Inbox
 from keepsaid.interfaces.sdk.memory import MemoryClient
-from keepsaid.interfaces.sdk.remote import RemoteInstance, needs_instance
+from keepsaid.interfaces.sdk.remote import RemoteInstance
 from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt, Reply, reply_of
 from keepsaid.interfaces.shapes import turn_shape
 from keepsaid.interfaces.status_shape import status_shape
@@ -76,8 +76,9 @@ class Keepsaid:
         top-level sections of the config, e.g. `{"buffer": {"window_ms": 0}}`. Raises InputError for an agent that is
         neither. Entering raises HomeBusy, ConfigError or StoreError with nothing changed.
 
-        Where `keepsaid serve` or `chat` runs in another process, that instance is asked instead, without `answering`,
-        `agent` and `settings`: `ask`, `status`, `why`, `agent` and `inbox.put` work, all else raises InputError.
+        Where `keepsaid serve` or `chat` runs in another process, that instance is asked instead, if this is opened
+        without `answering`, `agent` and `settings`. Only `memory.export`, `memory.import_from` and `events.subscribe`
+        raise InputError then; `inbox.batches` does unless the instance leaves batches to workers.
         """
         place = Home.at(Path(home) if home is not None else None)
         answerer = None if agent is None else models.model_of_agent(agent)
@@ -119,9 +120,7 @@ class Keepsaid:
         self._parts = self._remote = None
         await self._closing.__aexit__(kind, error, trace)
 
-    def _opened(self, what: str = "this", instead: str = "keepsaid status") -> _Parts:
-        if self._remote is not None:
-            raise needs_instance(what, instead)
+    def _opened(self) -> _Parts:
         if self._parts is None:
             raise _not_open()
         return self._parts
@@ -134,14 +133,12 @@ class Keepsaid:
     @property
     def memory(self) -> MemoryClient:
         """What is remembered. Raises InputError where this is not open."""
-        return self._opened(
-            "ks.memory", "ks.agent(sender).recall(...), save, get, correct and forget, or Keepsaid.connect"
-        ).memory
+        return self._remote.memory if self._remote is not None else self._opened().memory
 
     @property
     def events(self) -> EventClient:
         """What happens. Raises InputError where this is not open."""
-        return self._opened("ks.events", "read GET /v1/events").events
+        return self._remote.events if self._remote is not None else self._opened().events
 
     async def ask(self, message: Message | str, heard: Callable[[str], object] | None = None) -> Reply:
         """Send a message and wait for its outcome; `heard` receives each piece of the answer as it is written.
@@ -247,7 +244,9 @@ def _waits(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Cal
     def wait(self: _Blocking, /, *args: P.args, **kwargs: P.kwargs) -> T:
         if not self._loop.is_running():
             raise _not_open()
-        return asyncio.run_coroutine_threadsafe(method(self._target, *args, **kwargs), self._loop).result()
+        # the method of its own class: the memory may be that of another process
+        bound: Callable[P, Coroutine[Any, Any, T]] = getattr(self._target, method.__name__)
+        return asyncio.run_coroutine_threadsafe(bound(*args, **kwargs), self._loop).result()
 
     return wait
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import datetime
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
 from keepsaid.config import Home
-from keepsaid.errors import HomeBusy, InputError, NotRunning
+from keepsaid.errors import HomeBusy, NotRunning
 from keepsaid.interfaces.sdk.agents import ACCOUNT, DIRECT, SENDER, AgentMemory, running_at
-from keepsaid.interfaces.sdk.inbox import Batch, Inbox
-from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt, Reply, text_in
+from keepsaid.interfaces.sdk.remote_inbox import RemoteInbox
+from keepsaid.interfaces.sdk.remote_memory import RemoteEvents, RemoteMemory
+from keepsaid.interfaces.sdk.values import Message, Reply
 
 _TIMEOUT_S = 30.0
-
-
-def needs_instance(what: str, instead: str) -> InputError:
-    """The error for what only the process can do that has the home open; `instead` is what can be done here."""
-    text = f"another process has this home open, and {what} needs that process itself"
-    return InputError(text, safe="Nothing was changed.", hint=instead)
 
 
 class RemoteInstance:
@@ -30,7 +25,8 @@ class RemoteInstance:
     def __init__(self, url: str, token: str) -> None:
         self._url, self._token = url.rstrip("/"), token
         self._client: Any = None
-        self.inbox = RemoteInbox(self)
+        self.inbox = RemoteInbox(self.call, self.agent)
+        self.memory, self.events = RemoteMemory(self.call), RemoteEvents(self.call)
 
     @classmethod
     def of(cls, home: Home, busy: HomeBusy) -> RemoteInstance:
@@ -57,7 +53,7 @@ class RemoteInstance:
         head = {ACCOUNT: account, SENDER: quote(sender), DIRECT: "1" if direct else "0"}
 
         async def ask(name: str, fields: Mapping[str, object]) -> dict[str, Any]:
-            return await self._call("POST", f"/v1/agent/{name}", fields, head)
+            return await self.call("POST", f"/v1/agent/{name}", fields, head)
 
         return AgentMemory(ask)
 
@@ -72,15 +68,15 @@ class RemoteInstance:
 
     async def status(self) -> dict[str, Any]:
         """What waits, what was answered and what is remembered."""
-        status = await self._call("GET", "/v1/status")
+        status = await self.call("GET", "/v1/status")
         return {name: value for name, value in status.items() if name != "sentence"}
 
     async def why(self, turn: str) -> dict[str, Any]:
         """Why a turn answered as it did. Raises InputError when there is no such turn."""
-        story: dict[str, Any] = (await self._call("GET", f"/v1/turns/{quote(turn, safe='')}"))["turn"]
+        story: dict[str, Any] = (await self.call("GET", f"/v1/turns/{quote(turn, safe='')}"))["turn"]
         return story
 
-    async def _call(
+    async def call(
         self, method: str, path: str, fields: object = None, head: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
         """What a route answers. Raises NotRunning, or the error that the instance answered with."""
@@ -120,32 +116,6 @@ class RemoteInstance:
                         yield name, json.loads(value)
         except httpx2.HTTPError as error:
             raise NotRunning(f"the instance at {self._url} is away ({type(error).__name__})") from error
-
-
-class RemoteInbox(Inbox):
-    """The inbox of an instance in another process: messages are put in; batches are its own."""
-
-    def __init__(self, remote: RemoteInstance) -> None:
-        self._remote = remote
-        self.is_read = True
-
-    async def put(self, message: Message) -> Receipt:
-        """Store a message there; returns once it is on disk. Raises as that of an opened home."""
-        if not isinstance(message, Message):
-            raise InputError(f"a message is a Message(text, sender, conversation), not {type(message).__name__}")
-        for name in ("text", "sender", "conversation", "channel"):
-            text_in(getattr(message, name), name)
-        if message.channel != CHANNEL:
-            raise needs_instance(f"a message of the channel {message.channel}", "send it by POST /v1/messages")
-        agent = self._remote.agent(message.sender, "default", direct=message.direct)
-        marks = {"provider_id": message.provider_id or "", "reply_to": message.reply_to or ""}
-        put = await agent.inbox.put(message.conversation, message.text, key=message.external_id or "", **marks)
-        return Receipt(put["id"], put["conversation"], put["lane"], put["number"], put["intake"] != "stored")
-
-    def batches(self, consumer: str, *, idle_s: float | None = None) -> AsyncGenerator[Batch, None]:
-        """Raise InputError that names how batches are leased from here."""
-        del idle_s  # nothing is waited for
-        raise needs_instance(f"batches for {consumer}", 'await ks.agent("worker").inbox.pull()')
 
 
 def _ms(text: str) -> int:

@@ -20,8 +20,10 @@ _ROLES = {Side.USER: Role.USER, Side.ASSISTANT: Role.ASSISTANT}
 def background_task(site: ChatSite, wanted: ChatBody) -> str:
     """What a call is for that is about the talk and not part of it; "" for any other.
 
-    A header says so, or its messages have a known shape.
+    A header says so, or its messages have a known shape. The results of a client's tools belong to a turn that waits.
     """
+    if wanted.results:
+        return ""
     said = [("system", wanted.instructions), *((str(line.side), line.text) for line in wanted.lines)]
     return named_task(site.request, site.instance.config.openai) or task_of(said)
 

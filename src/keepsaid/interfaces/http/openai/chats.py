@@ -21,6 +21,7 @@ from keepsaid.domain.receipt import chosen_in
 from keepsaid.domain.turn import CUT, StepKind, Usage
 from keepsaid.errors import InputError, Stopping
 from keepsaid.interfaces.http.bodies import run_on_reader
+from keepsaid.interfaces.http.gate import KeyWatch
 from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields
 from keepsaid.interfaces.http.openai.conversation import answer_name, header_text, message_key, named_conversation
 from keepsaid.interfaces.http.responses import NotAnswered
@@ -34,12 +35,16 @@ _AGAIN = "the same call again gets the answer"
 
 
 class ChatSite(NamedTuple):
-    """Where a call came in: its instance, its request, its caller; `stopping` is set when the server stops."""
+    """Where a call came in: its instance, its request, its caller; `stopping` is set when the server stops.
+
+    `watch` checks that the key of the call is still let in.
+    """
 
     instance: Instance
     request: Request
     who: Principal
     stopping: asyncio.Event
+    watch: KeyWatch
 
 
 NOTHING_ASKED = ChatBody(())
@@ -134,10 +139,14 @@ async def _with_results(site: ChatSite, wanted: ChatBody, call: ClientCall) -> S
 
 
 async def follow(site: ChatSite, chat: StoredCall) -> AsyncGenerator[AnswerProgress, None]:
-    """What happens to a message until it is settled. Raises Stopping where the server stops before that."""
+    """What happens to a message until it is settled.
+
+    Raises Stopping where the server stops before that, and the error of the gate where the key is not let in any more.
+    """
     asking, over = site.instance.services.asking, site.stopping.is_set
     async with aclosing(asking.follow(chat.message_id, chat.lane, over)) as progress:
         async for one in progress:
+            await site.watch.check()
             yield one
             if one.story.state in SETTLED:
                 return

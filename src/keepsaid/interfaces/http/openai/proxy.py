@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from keepsaid.domain.chat_call import ChatCall, ChatTurn, read_call
 from keepsaid.domain.principal import Principal
 from keepsaid.errors import KeepsaidError, ModelUnavailable
 from keepsaid.interfaces.http.bodies import FREE_BYTES, run_on_reader
+from keepsaid.interfaces.http.openai.chats import ChatSite
 from keepsaid.interfaces.http.openai.conversation import conversation_of, header_text, is_background
 from keepsaid.interfaces.http.openai.models import PROXY, proxy_named
 from keepsaid.interfaces.http.openai.problems import error_body
@@ -31,6 +33,8 @@ _PATH = "/chat/completions"
 _EVENTS = "text/event-stream"
 _ANSWER_MAX = 64_000_000
 _RECORDED_WITHIN_S = 1.0
+_CHECK_S = 1.0
+"""Seconds between two looks at whether the key of a stream is still let in."""
 
 Record = Callable[[str], Awaitable[None]]
 """Records the call with the assistant's text, "" for none that is whole."""
@@ -70,9 +74,9 @@ class MemoryProxy:
         await self._memory.settle()
         await asyncio.gather(*(one.close() for one in self._upstreams.values()))
 
-    async def answer(self, request: Request, who: Principal, raw: bytes, fields: Mapping[str, object]) -> Response:
+    async def answer(self, site: ChatSite, raw: bytes, fields: Mapping[str, object]) -> Response:
         """Forward a call of the model that `fields` names. Raises NoSuchModel, NotAllowed, TooManyCalls, ModelError."""
-        name = str(fields["model"])
+        request, who, name = site.request, site.who, str(fields["model"])
         settings, place = proxy_named(self._instance, who, name), name.removeprefix(PROXY)
         if self._running[place] >= settings.concurrent_max:
             raise TooManyCalls(f"{settings.concurrent_max} calls of {name} run")
@@ -82,7 +86,7 @@ class MemoryProxy:
             plan = await self._planned(request, who, settings, await _read(request, raw, fields))
             body = await _forwarded(request, plan)
             sending = self._upstreams[place].post(_PATH, body, dict(request.headers))
-            response = await self._relayed(request, await while_there(request, sending), plan, who, place)
+            response = await self._relayed(site, await while_there(request, sending), plan, place)
             streams = isinstance(response, RelayedStream)
             return response
         finally:
@@ -100,11 +104,9 @@ class MemoryProxy:
             return plan
         return replace(plan, context=await self._memory.recall(who, conversation, turn, settings.tokens_max))
 
-    async def _relayed(
-        self, request: Request, upstream: UpstreamAnswer, plan: _Plan, who: Principal, place: str
-    ) -> Response:
+    async def _relayed(self, site: ChatSite, upstream: UpstreamAnswer, plan: _Plan, place: str) -> Response:
         headers = {**upstream.headers, **plan.headers()}
-        turn, conversation = plan.turn, plan.conversation  # not the plan: it holds the whole body
+        turn, conversation, who = plan.turn, plan.conversation, site.who  # not the plan: it holds the whole body
 
         async def record(answer: str) -> None:
             if turn is not None:
@@ -116,9 +118,9 @@ class MemoryProxy:
 
         if upstream.status == 200 and upstream.headers.get("content-type", "").startswith(_EVENTS):
             headers |= {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-            return RelayedStream(upstream, headers, record, end)
+            return RelayedStream(upstream, headers, record, end, site.watch.check)
         try:
-            body = await while_there(request, _whole(upstream))
+            body = await while_there(site.request, _whole(upstream))
         finally:
             await upstream.close()
         if upstream.status >= 400:
@@ -147,35 +149,42 @@ class RelayedAnswer(Response):
 class RelayedStream(Response):
     """A stream that passes through as it comes; what was said is recorded before its end is sent.
 
-    If the client leaves, or the provider breaks the stream off, the rest is dropped, and the user's message is recorded
-    without an answer.
+    If the client leaves, the provider breaks the stream off or `check` refuses the key, the rest is dropped, and the
+    user's message is recorded without an answer.
     """
 
     def __init__(
-        self, upstream: UpstreamAnswer, headers: Mapping[str, str], record: Record, end: Callable[[], None]
+        self,
+        upstream: UpstreamAnswer,
+        headers: Mapping[str, str],
+        record: Record,
+        end: Callable[[], None],
+        check: Callable[[], Awaitable[None]],
     ) -> None:
         super().__init__(None, 200, headers)
         del self.headers["content-length"]
-        self._upstream, self._record, self._end = upstream, record, end
+        self._upstream, self._record, self._end, self._check = upstream, record, end, check
         self._tee = StreamTee()
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
         pumping = asyncio.ensure_future(self._pumped(send))
-        gone = asyncio.ensure_future(client_left(receive))
+        gone, refused = asyncio.ensure_future(client_left(receive)), asyncio.ensure_future(self._refused())
         try:
-            await asyncio.wait((pumping, gone), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((pumping, gone, refused), return_when=asyncio.FIRST_COMPLETED)
             if not pumping.done():
                 pumping.cancel()
                 await asyncio.wait((pumping,))
+                if refused.done():
+                    await self._break_off(send, refused.result())
             else:
                 pumping.result()
             await self._record(self._tee.answer or "")
             if not gone.done():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            pumping.cancel()
-            gone.cancel()
+            for task in (pumping, gone, refused):
+                task.cancel()
             self._end()
             await self._upstream.close()
 
@@ -186,10 +195,24 @@ class RelayedStream(Response):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 self._tee.add(chunk)
         except KeepsaidError as error:
-            shown = json.dumps(error_body(error)).encode()
-            event = b"\n\ndata: %b\n\n" % shown
-            self._tee.add(event)
-            await send({"type": "http.response.body", "body": event, "more_body": True})
+            await self._break_off(send, error)
+
+    async def _break_off(self, send: Send, error: KeepsaidError) -> None:
+        """Send an error as the last event."""
+        event = b"\n\ndata: %b\n\n" % json.dumps(error_body(error)).encode()
+        self._tee.add(event)
+        await send({"type": "http.response.body", "body": event, "more_body": True})
+
+    async def _refused(self) -> KeepsaidError:
+        """Return why the key of the call is not let in any more, once that is so."""
+        never = asyncio.Event()
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(never.wait(), _CHECK_S)
+            try:
+                await self._check()
+            except KeepsaidError as error:
+                return error
 
 
 async def _read(request: Request, raw: bytes, fields: Mapping[str, object]) -> ChatCall:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
@@ -14,10 +14,11 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.client_tools import CallOfClient
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.principal import Principal
-from keepsaid.domain.turn import Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import InputError, KeepsaidError
 from keepsaid.interfaces.http.openai import chats
-from keepsaid.interfaces.http.openai.chat_requests import Fields, response_request
+from keepsaid.interfaces.http.openai.background import background_task, complete_in_background
+from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields, response_request
 from keepsaid.interfaces.http.openai.completions import STREAM_HEADERS, event, pieces
 from keepsaid.interfaces.http.openai.models import AGENT
 from keepsaid.interfaces.http.responses import ConfirmedResponse, NotFound
@@ -26,19 +27,41 @@ from keepsaid.services.inbox import SETTLED
 _PREFIX = "resp_"
 
 
+class _Named(NamedTuple):
+    """What a response is called by, when it was asked for (milliseconds UTC), and its conversation, "" for none."""
+
+    number: str
+    at: int
+    conversation: str
+    parallel: bool
+
+    @property
+    def item_id(self) -> str:
+        """The id of the message in it."""
+        return f"item_{self.number}"
+
+    @classmethod
+    def of(cls, chat: chats.StoredCall) -> _Named:
+        """The response to a message."""
+        number = show("message", chat.message_id).partition("_")[2]
+        return cls(number, chat.at, chat.lane.conversation, chat.request.parallel)
+
+
 async def respond(site: chats.ChatSite, fields: Fields) -> Response:
     """Answer the input. With `conversation` or `previous_response_id` it goes on where that was.
 
     Raises InputError, NotFound for another model, NotAnswered.
     """
     wanted = response_request(fields)
+    if task := background_task(site, wanted):
+        return _background_response(site, wanted, await complete_in_background(site, wanted, task))
     named = _conversation(fields)
     call = chats.call_of(site, wanted, fields, named)
     if (earlier := _text(fields, "previous_response_id")) and not named:
         before = await site.instance.services.chats.message(site.who, _number(earlier))
         call = replace(call, conversation=before.lane.conversation, follows=before)
     chat = await chats.begin(site, wanted, call, goes_on=bool(named))
-    shape = {**_head(chat), "previous_response_id": earlier or None}
+    shape = {**_head(_Named.of(chat)), "previous_response_id": earlier or None}
     if wanted.stream:
         stream = _stream(site, chat, shape)
         headers = {**chat.headers, **STREAM_HEADERS}
@@ -48,10 +71,21 @@ async def respond(site: chats.ChatSite, fields: Fields) -> Response:
         done = {"status": "completed", "output": [*map(_call, answer.calls)], "usage": _usage(answer.usage)}
         return JSONResponse({**shape, **done}, headers=chat.headers)
     response = ConfirmedResponse(
-        {**shape, **_finished(chat, answer)}, partial(site.instance.services.asking.mark_seen, answer.story)
+        {**shape, **_finished(_Named.of(chat), answer)}, partial(site.instance.services.asking.mark_seen, answer.story)
     )
     response.headers.update({**chat.headers, **answer.headers})
     return response
+
+
+def _background_response(site: chats.ChatSite, wanted: ChatBody, answer: ModelAnswer) -> Response:
+    """The answer to a call that belongs to no conversation; it cannot be fetched by its id."""
+    named = _Named("background", site.instance.clock.now_ms(), "", wanted.parallel)
+    shape = {**_head(named), "previous_response_id": None}
+    if not wanted.stream:
+        return JSONResponse({**shape, **_finished(named, answer)})
+    events = _Events(named, shape)
+    sent = [*events.begin(), *events.text(answer.text), *events.end(answer)]
+    return Response("".join(sent), media_type="text/event-stream", headers=STREAM_HEADERS)
 
 
 async def delete(instance: Instance, who: Principal, response_id: str) -> Response:
@@ -74,11 +108,12 @@ async def fetch(instance: Instance, who: Principal, response_id: str) -> Respons
     if story is None:
         raise NotFound("the response was forgotten, or is so old that it was pruned")
     chat = chats.StoredCall(found.id, found.lane, found.received_at, chats.NOTHING_ASKED)
+    named = _Named.of(chat)
     if story.state not in SETTLED:
-        return JSONResponse(_head(chat))
+        return JSONResponse(_head(named))
     answer = await chats.answer_of(instance, story)
     done = partial(instance.services.asking.mark_seen, story)
-    return ConfirmedResponse({**_head(chat), **_finished(chat, answer)}, done)
+    return ConfirmedResponse({**_head(named), **_finished(named, answer)}, done)
 
 
 def _conversation(fields: Fields) -> str:
@@ -104,13 +139,12 @@ def _number(response_id: str) -> int:
     return number
 
 
-def _head(chat: chats.StoredCall) -> dict[str, Any]:
+def _head(named: _Named) -> dict[str, Any]:
     """A response that is not there yet."""
-    number = show("message", chat.message_id).partition("_")[2]
     return {
-        "id": f"{_PREFIX}{number}",
+        "id": f"{_PREFIX}{named.number}",
         "object": "response",
-        "created_at": chat.at // 1_000,
+        "created_at": named.at // 1_000,
         "status": "in_progress",
         "model": AGENT,
         "output": [],
@@ -118,20 +152,19 @@ def _head(chat: chats.StoredCall) -> dict[str, Any]:
         "incomplete_details": None,
         "instructions": None,
         "metadata": {},
-        "parallel_tool_calls": chat.request.parallel,
+        "parallel_tool_calls": named.parallel,
         "temperature": None,
         "tool_choice": "auto",
         "tools": [],
         "top_p": None,
         "usage": None,
-        "conversation": {"id": chat.lane.conversation},
+        "conversation": {"id": named.conversation} if named.conversation else None,
     }
 
 
-def _item(chat: chats.StoredCall, text: str, status: str = "completed") -> dict[str, Any]:
+def _item(named: _Named, text: str, status: str = "completed") -> dict[str, Any]:
     content = [] if status == "in_progress" else [_content(text)]
-    item_id = f"item_{show('message', chat.message_id).partition('_')[2]}"
-    return {"type": "message", "id": item_id, "status": status, "role": "assistant", "content": content}
+    return {"type": "message", "id": named.item_id, "status": status, "role": "assistant", "content": content}
 
 
 def _call(call: CallOfClient) -> dict[str, Any]:
@@ -143,10 +176,10 @@ def _content(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _finished(chat: chats.StoredCall, answer: chats.Answered) -> Mapping[str, Any]:
+def _finished(named: _Named, answer: chats.Answered | ModelAnswer) -> Mapping[str, Any]:
     status = "incomplete" if answer.is_cut else "completed"
     ended = {"incomplete_details": {"reason": "max_output_tokens"}} if answer.is_cut else {}
-    return {"status": status, **ended, "output": [_item(chat, answer.text, status)], "usage": _usage(answer.usage)}
+    return {"status": status, **ended, "output": [_item(named, answer.text, status)], "usage": _usage(answer.usage)}
 
 
 def _usage(usage: Usage) -> Mapping[str, Any]:
@@ -162,11 +195,11 @@ def _usage(usage: Usage) -> Mapping[str, Any]:
 class _Events:
     """The events of one stream, in order; the message of the answer is opened by its first text."""
 
-    def __init__(self, chat: chats.StoredCall, shape: Mapping[str, Any]) -> None:
+    def __init__(self, named: _Named, shape: Mapping[str, Any]) -> None:
         self._number = 0
-        self._chat, self._shape = chat, shape
+        self._named, self._shape = named, shape
         self._texts = list[str]()
-        self._place = {"item_id": _item(chat, "")["id"], "output_index": 0, "content_index": 0}
+        self._place = {"item_id": named.item_id, "output_index": 0, "content_index": 0}
 
     def make(self, kind: str, **fields: Any) -> str:
         """The next event."""
@@ -182,20 +215,20 @@ class _Events:
     def text(self, piece: str) -> Iterator[str]:
         """A piece of the answer."""
         if not self._texts:
-            yield self.make("response.output_item.added", output_index=0, item=_item(self._chat, "", "in_progress"))
+            yield self.make("response.output_item.added", output_index=0, item=_item(self._named, "", "in_progress"))
             yield self.make("response.content_part.added", **self._place, part=_content(""))
         self._texts.append(piece)
         yield self.make("response.output_text.delta", **self._place, delta=piece, logprobs=[])
 
-    def end(self, done: chats.Answered | chats.PendingCalls) -> Iterator[str]:
+    def end(self, done: chats.Answered | ModelAnswer | chats.PendingCalls) -> Iterator[str]:
         """The answer is whole, or the client is to make calls first."""
         output = list[dict[str, Any]]()
-        if isinstance(done, chats.Answered) and not self._texts:
+        if not isinstance(done, chats.PendingCalls) and not self._texts:
             yield from self.text("")
         if self._texts:
             whole = "".join(self._texts)
-            is_cut = isinstance(done, chats.Answered) and done.is_cut
-            output.append(_item(self._chat, whole, "incomplete" if is_cut else "completed"))
+            is_cut = not isinstance(done, chats.PendingCalls) and done.is_cut
+            output.append(_item(self._named, whole, "incomplete" if is_cut else "completed"))
             yield self.make("response.output_text.done", **self._place, text=whole, logprobs=[])
             yield self.make("response.content_part.done", **self._place, part=_content(whole))
             yield self.make("response.output_item.done", output_index=0, item=output[0])
@@ -203,8 +236,8 @@ class _Events:
             yield from self._call(call, len(output))
             output.append(_call(call))
         finished: Mapping[str, Any] = {"status": "completed", "usage": _usage(done.usage)}
-        if isinstance(done, chats.Answered):
-            finished = _finished(self._chat, done)
+        if not isinstance(done, chats.PendingCalls):
+            finished = _finished(self._named, done)
         yield self.make(f"response.{finished['status']}", response={**self._shape, **finished, "output": output})
 
     def fail(self, error: KeepsaidError) -> str:
@@ -223,7 +256,7 @@ class _Events:
 
 
 async def _stream(site: chats.ChatSite, chat: chats.StoredCall, shape: Mapping[str, Any]) -> AsyncIterator[str]:
-    events = _Events(chat, shape)
+    events = _Events(_Named.of(chat), shape)
     for made in events.begin():
         yield made
     try:

@@ -13,7 +13,7 @@ from keepsaid.domain.principal import Principal, Scope
 from keepsaid.interfaces.http import responses
 from keepsaid.interfaces.http.bodies import body_of, fields_in
 from keepsaid.interfaces.http.calls import OpenRoute, from_outside
-from keepsaid.interfaces.http.gate import Gate
+from keepsaid.interfaces.http.gate import Gate, KeyWatch
 from keepsaid.interfaces.http.openai import completions, embeddings
 from keepsaid.interfaces.http.openai import responses as agent
 from keepsaid.interfaces.http.openai.chats import ChatSite
@@ -83,7 +83,7 @@ class OpenAIEndpoint:
         fields = await fields_in(request, body)
         who = speaker_of(request, who, fields)
         if _model_of(fields).startswith(PROXY):
-            return await self._proxy.answer(request, who, body, fields)
+            return await self._proxy.answer(self._site(request, who), body, fields)
         return await self._answered(completions.complete, request, who, fields)
 
     async def _respond(self, request: Request) -> Response:
@@ -107,7 +107,11 @@ class OpenAIEndpoint:
     ) -> Response:
         if (model := _model_of(fields)) != AGENT:
             raise no_model(model)
-        return await answer(ChatSite(self._instance, request, who, self._stopping), fields)
+        return await answer(self._site(request, who), fields)
+
+    def _site(self, request: Request, who: Principal) -> ChatSite:
+        watch = KeyWatch(self._gate, self._instance.keys, request, (Scope.TALK,))
+        return ChatSite(self._instance, request, who, self._stopping, watch)
 
     def _caller(self, request: Request, *scopes: Scope) -> Principal:
         """Who calls. Raises NotFound while there is no key, Unauthorised, NotAllowed and Refused."""
