@@ -10,7 +10,6 @@ import re
 from binascii import b2a_base64
 from collections.abc import Sequence
 from email.message import EmailMessage
-from email.policy import SMTP
 from typing import Final
 
 from keepsaid.adapters.channels.abilities import EMAIL
@@ -97,16 +96,23 @@ def composed(mail: MailBody, files: Sequence[Upload | str]) -> bytes:
     return opening.join((mail.start, *(b"\r\n" + one for one in parts), b"--\r\n"))
 
 
+def new_mail() -> EmailMessage:
+    """A mail, or a part of one, without headers, that is written as SMTP needs it."""
+    from email.policy import SMTP  # noqa: PLC0415 - 0.5 MB that only mails need
+
+    return EmailMessage(SMTP)
+
+
 def _note(text: str) -> bytes:
     """A part that programs show below the text of the mail."""
-    part = EmailMessage(SMTP)
+    part = new_mail()
     part.set_content(clean(text), cte="quoted-printable", disposition="inline")
     return part.as_bytes().rstrip(b"\r\n")
 
 
 def _attachment(file: Upload) -> bytes:
     """A part with a file, whatever it is, in Base64; its name as RFC 2231 has it where it is not ASCII."""
-    part = EmailMessage(SMTP)
+    part = new_mail()
     found = _KIND.fullmatch(file.kind.lower())
     main, sub = found.groups() if found and found[1] not in _IN_BASE64_NEVER else ("application", "octet-stream")
     params = {"charset": "utf-8"} if main == "text" and _is_utf8(file.content) else {}

@@ -5,16 +5,13 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from email.headerregistry import Address
-from email.message import EmailMessage
-from email.policy import SMTP
 from email.utils import format_datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
 from keepsaid.adapters.channels.abilities import EMAIL
 from keepsaid.adapters.channels.email.account import EmailAccount, address_in
-from keepsaid.adapters.channels.email.attached import WITHOUT_WORDS, before_files, grouped, marked
+from keepsaid.adapters.channels.email.attached import WITHOUT_WORDS, before_files, grouped, marked, new_mail
 from keepsaid.adapters.channels.email.headers import clean
 from keepsaid.adapters.channels.email.threads import MailThread
 from keepsaid.domain.reply import StoredReply
@@ -68,8 +65,10 @@ class MailContent:
 
 
 def _mail(reply: StoredReply, account: EmailAccount, thread: MailThread | None, content: MailContent) -> str:
+    from email.headerregistry import Address  # noqa: PLC0415 - 0.5 MB that only mails need
+
     text, part = content.text, ReplyPart(reply.id, content.n, "")
-    mail = EmailMessage(SMTP)
+    mail = new_mail()
     mail["From"] = Address(" ".join(clean(account.name[:_NAME_CHARS_MAX]).split()), *_halves(account.address))
     mail["To"] = Address("", *_halves(address_in(reply.lane.conversation)))
     mail["Subject"] = _subject(thread)

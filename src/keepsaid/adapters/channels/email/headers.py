@@ -5,23 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from email.message import EmailMessage, Message
-from email.policy import EmailPolicy
 from typing import Any
-
-_PARSED_CHARS_MAX = 4_000
-"""A longer header is parsed up to here: the parser takes quadratic time."""
 
 _RAW_CHARS_MAX = 40_000
 _ID = re.compile(r"<([^<>\s]{1,250})>")
 _FOLD = re.compile(r"[\r\n]+[ \t]?")
-
-
-class BoundedPolicy(EmailPolicy):
-    """The default policy of `email`, but of each header only the first 4,000 characters are parsed."""
-
-    def header_fetch_parse(self, name: str, value: str) -> Any:
-        """The parsed header."""
-        return super().header_fetch_parse(name, value[:_PARSED_CHARS_MAX])
 
 
 def clean(text: str) -> str:

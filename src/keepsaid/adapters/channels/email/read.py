@@ -9,7 +9,7 @@ from email.parser import BytesParser
 from itertools import islice
 from typing import Any, Final
 
-from keepsaid.adapters.channels.email.headers import BoundedPolicy, clean, subject_of
+from keepsaid.adapters.channels.email.headers import clean, subject_of
 from keepsaid.adapters.channels.email.html_text import text_of_html
 from keepsaid.adapters.channels.email.quoted import without_quoted_tail
 from keepsaid.adapters.channels.media.fields import attached, lines, sized
@@ -25,9 +25,6 @@ _HTML_CHARS_MAX = 2_000_000
 _NO_TEXT_CODECS = frozenset(("idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"))
 """Codecs that no mail is written in, some of which take quadratic time."""
 
-_AS_IT_CAME = BoundedPolicy(refold_source="none")
-"""Writes the headers of a mail as they were read."""
-
 PARSE_ERRORS: Final = (MessageError, ValueError, LookupError, AttributeError, TypeError, RecursionError, AssertionError)
 """What the parser of the standard library raises on malformed headers, at any step of reading."""
 
@@ -38,6 +35,8 @@ def parse_mail(raw: bytes) -> EmailMessage:
         raise InputError(f"the mail has {len(raw):,} bytes (at most {BYTES_MAX:,})")
     if raw.count(b"\n") > _LINES_MAX:
         raise InputError(f"the mail has more than {_LINES_MAX:,} lines")
+    from keepsaid.adapters.channels.email.policies import BOUNDED  # noqa: PLC0415 - 0.5 MB that only mails need
+
     made = 0
 
     def make(policy: Any = None) -> EmailMessage:
@@ -47,7 +46,7 @@ def parse_mail(raw: bytes) -> EmailMessage:
             raise InputError(f"the mail has more than {_PARTS_MAX} parts")
         return EmailMessage(policy)
 
-    mail = BytesParser(make, policy=BoundedPolicy()).parsebytes(raw)
+    mail = BytesParser(make, policy=BOUNDED).parsebytes(raw)
     if not isinstance(mail, EmailMessage):
         raise InputError("the mail cannot be parsed")
     return mail
@@ -84,7 +83,9 @@ def content_of(mail: EmailMessage, place: int) -> bytes:
         raise LookupError("the mail has no such part")
     inner = part.get_payload()
     if isinstance(inner, list):
-        return b"".join(one.as_bytes(policy=_AS_IT_CAME) for one in inner[:1] if isinstance(one, Message))
+        from keepsaid.adapters.channels.email.policies import AS_IT_CAME  # noqa: PLC0415 - as above
+
+        return b"".join(one.as_bytes(policy=AS_IT_CAME) for one in inner[:1] if isinstance(one, Message))
     return _bytes_of(part)
 
 

@@ -1,6 +1,7 @@
 """Keys, signatures and encryption of Nostr (NIP-01, NIP-04, NIP-44, NIP-59): the only module that imports nostr-sdk.
 
-The library is imported when the first key is made, which takes half a second; make keys in a thread.
+The library takes 9 MB and half a second, so it is imported by the first call that signs, opens or checks an event: make
+those in a thread. Until then an account has its public key alone.
 """
 
 from __future__ import annotations
@@ -8,9 +9,12 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
 from typing import Any, Final
 
+from keepsaid.adapters.channels.nostr.public_key import npub_of, public_key_of
 from keepsaid.errors import ChannelError, installation
 from keepsaid.values import frozen
 
@@ -25,6 +29,8 @@ SEAL, WRAP, LEGACY, AUTH, INBOX_RELAYS, PROFILE = 13, 1_059, 4, 22_242, 10_050, 
 
 HEX: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 """The form of an id and of a public key."""
+
+_PACKAGE = "nostr_sdk"
 
 
 class NostrForged(Exception):
@@ -45,31 +51,38 @@ class NostrRumor:
     raw: bytes
 
 
+@frozen
+class _Library:
+    """The library, the key pair as it holds it, and its errors."""
+
+    sdk: Any
+    keys: Any
+    errors: Any
+
+
 class NostrKeys:
-    """The key pair of an account; it never shows the secret key. `public` is the public key in hexadecimal."""
+    """The key pair of an account; it never shows the secret key. `public` is the public key in hexadecimal.
+
+    Every method but `npub` raises ChannelError if the library cannot be imported.
+    """
 
     def __init__(self, secret: str) -> None:
         """Read a secret key, `nsec1...` or 64 hexadecimal digits.
 
         Raises ValueError for another form, and ChannelError if the package `nostr-sdk` is missing.
         """
+        if find_spec(_PACKAGE) is None:
+            raise ChannelError("Nostr needs the package nostr-sdk", hint=installation("nostr"))
+        secret = secret.strip()
         try:
-            self._sdk: Any = importlib.import_module("nostr_sdk")
-        except ImportError as error:
-            raise ChannelError("Nostr needs the package nostr-sdk", hint=installation("nostr")) from error
-        self._errors = (self._sdk.NostrSdkError, self._sdk.InternalError, ValueError, TypeError, RecursionError)
-        try:
-            self._keys = self._sdk.Keys.parse(secret.strip())
-        except self._errors:
+            self.public = public_key_of(secret)
+        except ValueError:
             raise ValueError("the secret key is not nsec1... or 64 hexadecimal digits") from None
-        self.public: str = self._keys.public_key().to_hex()
+        self._load: Callable[[], _Library] = cache(lambda: _loaded(secret))
 
-    def npub(self, public: str = "") -> str:
-        """A public key as people write it, `npub1...`; that of the account by default. Raises NostrForged."""
-        try:
-            return str(self._sdk.PublicKey.parse(public or self.public).to_bech32())
-        except self._errors as error:
-            raise NostrForged("not a public key") from error
+    def npub(self) -> str:
+        """The public key as people write it, `npub1...`."""
+        return npub_of(self.public)
 
     def sign(self, kind: int, content: str, tags: Tags, created_at: int) -> str:
         """A signed event of the account as JSON. Raises NostrForged for tags that no event can have."""
@@ -136,6 +149,18 @@ class NostrKeys:
         at, author = int(outer.created_at().as_secs()), str(outer.author().to_hex())
         return NostrRumor(str(event["id"]), author, at, opened, _text_of(opened).encode())
 
+    @property
+    def _sdk(self) -> Any:
+        return self._load().sdk
+
+    @property
+    def _keys(self) -> Any:
+        return self._load().keys
+
+    @property
+    def _errors(self) -> Any:
+        return self._load().errors
+
     def _read_rumor(self, text: str, author: str) -> NostrRumor:
         """The rumor in a genuine seal; an empty one where it cannot be read."""
         raw = text.encode("utf-8", "replace")
@@ -178,3 +203,13 @@ class NostrKeys:
 def _text_of(event: Event) -> str:
     """An event as JSON that can be encoded: lone surrogates become question marks, and no signature fits any more."""
     return json.dumps(event, ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+def _loaded(secret: str) -> _Library:
+    """The library with a secret key that is one. Raises ChannelError."""
+    try:
+        sdk: Any = importlib.import_module(_PACKAGE)
+    except (ImportError, OSError) as error:
+        raise ChannelError("the package nostr-sdk cannot be imported", hint=installation("nostr")) from error
+    errors = (sdk.NostrSdkError, sdk.InternalError, ValueError, TypeError, RecursionError)
+    return _Library(sdk, sdk.Keys.parse(secret), errors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections import Counter
@@ -65,6 +66,7 @@ class NostrProfile:
             _log.warning("%s does not take what the account announces: %s", socket.url, error)
 
     async def _publish(self, socket: NostrSocket, kind: int, content: str, tags: list[list[str]]) -> None:
-        event = self._keys.sign(kind, content, tags, self._clock.now_ms() // 1_000)
+        at_s = self._clock.now_ms() // 1_000
+        event = await asyncio.to_thread(self._keys.sign, kind, content, tags, at_s)
         made: dict[str, Any] = json.loads(event)
         await socket.publish(str(made["id"]), event)

@@ -243,7 +243,7 @@ class NostrSocket:
             case ["OK", str(number), bool(is_kept), *rest]:
                 await self._answered(number, None if is_kept else _word(rest))
             case ["AUTH", str(challenge), *_]:
-                self._proof.challenge, self._proof.event_id, self._proof.is_refused = challenge, "", False
+                self._proof.begin(challenge)
                 if self._authenticates or self._proof.is_wanted:
                     await self._prove()
 
@@ -297,17 +297,19 @@ class NostrSocket:
 
     async def _prove(self) -> None:
         """Send the event that proves who the account is (NIP-42)."""
-        proof = self._proof
-        proof.done.clear()
-        tags = [["relay", self.url], ["challenge", proof.challenge]]
+        proof, challenge = self._proof, self._proof.challenge
+        tags = [["relay", self.url], ["challenge", challenge]]
         try:
-            event = self._keys.sign(AUTH, "", tags, self._clock.now_ms() // 1_000)
+            event = await asyncio.to_thread(self._keys.sign, AUTH, "", tags, self._clock.now_ms() // 1_000)
         except NostrForged:
             proof.is_refused = True
             proof.done.set()
             return
+        except ChannelError as error:
+            raise NostrDown(f"the account cannot prove to {self.url} who it is: {error.what}; {error.hint}") from error
+        if proof.event_id or proof.challenge != challenge:  # it was proved meanwhile, or is asked for another proof
+            return
         proof.event_id = str(json.loads(event)["id"])
-        proof.is_accepted = False
         await self._send(f'["AUTH",{event}]')
 
     async def _authenticated(self) -> bool:
@@ -351,6 +353,11 @@ class _Proof:
         self.waiting: set[str] = set()
         self.ended: set[str] = set()
         self.done = asyncio.Event()
+
+    def begin(self, challenge: str) -> None:
+        """The relay asks for a proof; an earlier one does not count for it."""
+        self.challenge, self.event_id, self.is_accepted, self.is_refused = challenge, "", False, False
+        self.done.clear()
 
     @property
     def is_pending(self) -> bool:
