@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from keepsaid.adapters.sql.memory.rows import SQL
+from keepsaid.adapters.sql.query import MemorySession, column
 from keepsaid.adapters.sql.search import piece_index, vector_index
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 
@@ -23,3 +26,6 @@ class SearchedSession:
     reindex = piece_index.reindex
     count_terms = piece_index.count_terms
     alike = vector_index.alike
+
+    def matches(self: MemorySession, wanted: Mapping[str, Any], visits: int) -> list[int]:  # noqa: ARG002 - of the protocol
+        return column(self, SQL["matches"], wanted)
