@@ -75,3 +75,23 @@ async def test_names_of_any_text_stand_in_headers(tmp_path: Path) -> None:
         )
         assert raw.headers["x-keepsaid-lane"].endswith("R%C3%A4ume%0D%0AX-Evil: 1")
         assert raw.headers["x-keepsaid-ignored"] == "%20,%20a%0A"
+
+
+async def test_answer_names_what_recall_went_without(tmp_path: Path) -> None:
+    async with agent(tmp_path) as here, here.client() as client:
+        create: Any = client.chat.completions.with_raw_response.create
+        whole = await create(model="keepsaid", messages=[user("Which sail is torn?")])
+        assert whole.headers["x-keepsaid-degraded"] == "vector: no embedder"
+        cut = await create(model="keepsaid", messages=[user("Which sail is torn? " * 300)])
+        assert "4,000" in cut.headers["x-keepsaid-degraded"]
+
+
+async def test_instructions_of_clients_are_left_out_if_the_settings_say_so(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.yaml").write_text("openai: {client_instructions: ignore}\n", "utf-8")
+    async with agent(tmp_path) as here, here.client() as client:
+        create: Any = client.chat.completions.with_raw_response.create
+        said = [{"role": "system", "content": "Answer in verse."}, user("Which sail is torn?")]
+        answer = await create(model="keepsaid", messages=said)
+        assert answer.headers["x-keepsaid-ignored"] == "instructions"
+        assert "in verse" not in json.dumps(here.model.requests[-1].messages)

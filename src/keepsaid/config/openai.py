@@ -75,6 +75,9 @@ class OpenAIConfig(ConfigSection):
     LibreChat (as its settings are documented here), OpenCode (two) and Codex."""
     task_headers: tuple[str, ...] = ("x-keepsaid-task", "x-openwebui-task")
     """Headers that are not empty in background calls (titles, tags, follow-up questions), which leave memory alone."""
+    client_instructions: Literal["use", "ignore"] = "use"
+    """What the agent does with system messages of clients: use puts them in the prompt below its own policy and
+    personality; ignore leaves them out. Background calls and proxies always use them."""
     proxies: dict[ProxyName, ProxyConfig] = Field(default_factory=dict)
     """Memory proxies by name."""
 

@@ -139,6 +139,12 @@ def chosen_in(trace: Json) -> list[dict[str, Json]]:
     return [one for one in looked_at if isinstance(one, dict) and one.get("chosen")]
 
 
+def missing_in(trace: Json) -> tuple[str, ...]:
+    """What a trace says that recall went without, such as a search by meaning that took too long."""
+    named = _of_memory(trace, "missing")
+    return tuple(str(one) for one in named) if isinstance(named, list) else ()
+
+
 def beyond_in(trace: Json, memory_id: int) -> dict[str, Json] | None:
     """What a trace says of a memory that ranked behind those that were looked at."""
     return _named(trace, "beyond", memory_id)

@@ -17,7 +17,7 @@ from keepsaid.domain.client_tools import CallOfClient
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Lane
 from keepsaid.domain.principal import Principal
-from keepsaid.domain.receipt import chosen_in
+from keepsaid.domain.receipt import chosen_in, missing_in
 from keepsaid.domain.turn import CUT, StepKind, Usage
 from keepsaid.errors import InputError, Stopping
 from keepsaid.interfaces.http.bodies import run_on_reader
@@ -73,7 +73,7 @@ class StoredCall:
 class Answered:
     """How a message was answered: the text, "" for silence, the turn and what it cost.
 
-    `is_cut` says that the model ended at the limit of its tokens.
+    `missing` names what recall went without. `is_cut` says that the model ended at the limit of its tokens.
     """
 
     text: str
@@ -81,13 +81,17 @@ class Answered:
     usage: Usage = Usage()
     memories: int = 0
     is_cut: bool = False
+    missing: tuple[str, ...] = ()
 
     @property
     def headers(self) -> Mapping[str, str]:
         """What an answer that is whole says of its turn."""
         if self.story.turn_id is None:
             return {}
-        return {"X-Keepsaid-Turn": show("turn", self.story.turn_id), "X-Keepsaid-Memories": str(self.memories)}
+        named = {"X-Keepsaid-Turn": show("turn", self.story.turn_id), "X-Keepsaid-Memories": str(self.memories)}
+        if self.missing:
+            named["X-Keepsaid-Degraded"] = header_text("; ".join(self.missing))
+        return named
 
 
 @frozen
@@ -107,6 +111,8 @@ async def begin(site: ChatSite, wanted: ChatBody, call: ClientCall, *, goes_on: 
     chats = instance.services.chats
     if wanted.results:
         return await _with_results(site, wanted, call)
+    if wanted.instructions and instance.config.openai.client_instructions == "ignore":
+        wanted = replace(wanted, instructions="", ignored=(*wanted.ignored, "instructions"))
     place = await (chats.goes_on if goes_on else chats.place)(who, call)
     if (stored := place.stored) is not None:
         return StoredCall(stored.id, stored.lane, stored.received_at, wanted)
@@ -168,7 +174,7 @@ async def answer_of(instance: Instance, story: views.Story, request: ChatBody = 
     usage = _usage_since_calls(turn, request) if request.tools else turn.usage
     last = next((step.output for step in reversed(turn.steps) if step.kind is StepKind.MODEL), None)
     is_cut = isinstance(last, dict) and last.get(CUT) is True
-    return Answered(text, story, usage, len(chosen_in(turn.trace)), is_cut)
+    return Answered(text, story, usage, len(chosen_in(turn.trace)), is_cut, missing_in(turn.trace))
 
 
 def _usage_since_calls(turn: views.TurnStory, request: ChatBody) -> Usage:
