@@ -145,6 +145,7 @@ class Play:
     def _aimed(self, aims: Mapping[str, int], within_s: float = _REACH_S) -> str:
         """A life that is to die at one of some points; returns where it did, "" if it came to none in time."""
         self._say(f"at the first of {len(aims)} points" if len(aims) > 1 else min(aims))
+        self.companions.strike()
         life = self._deaths.aimed(aims)
         try:
             code = life.wait(within_s)
