@@ -51,9 +51,9 @@ async def _measured(folder: Path, memories: int, calls: int) -> dict[str, float]
                 direct, through = f"{model.url}/chat/completions", f"{address.url}/v1/chat/completions"
                 figures = {"memories": float(memories), "calls": float(calls)}
                 pairs = Pairs(instance, http, (direct, through), calls)
-                await pairs.measure("both", stream=False)  # memory works over what was just stored meanwhile
+                await pairs.measure("both", "first")  # memory works over what was just stored meanwhile
                 for name, stream in (("off", False), ("both", False), ("both", True)):
-                    figures |= await pairs.measure(name, stream=stream)
+                    figures |= await pairs.measure(name, f"{name} {stream}", stream=stream)
                 return figures
 
 
@@ -66,11 +66,15 @@ class Pairs:
     urls: tuple[str, str]
     calls: int
 
-    async def measure(self, proxy: str, *, stream: bool) -> dict[str, float]:
-        """Milliseconds that the second call of a pair takes longer, and the shares of those with memory."""
+    async def measure(self, proxy: str, talk: str, *, stream: bool = False) -> dict[str, float]:
+        """Milliseconds that the second call of a pair takes longer, and the shares of those with memory.
+
+        Each `talk` has a history of its own: a message at the same place would be shown what it was shown before.
+        """
         added, straight, shown, degraded = [], [], 0, 0
         for number, one in enumerate(MadeTalk().questions(_WARM_UP + self.calls)):
-            said = [{"role": role, "content": f"{role} {number} {turn}"} for turn in range(_TURNS) for role in _ROLES]
+            history = [f"{talk} {number} {turn}" for turn in range(_TURNS)]
+            said = [{"role": role, "content": f"{role} {one}"} for one in history for role in _ROLES]
             messages = [*said, {"role": "user", "content": one.text}]
             body = {"model": f"memory/{proxy}", "stream": stream, "messages": messages}
             await self.instance.recorder.catch_up()

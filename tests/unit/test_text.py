@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from itertools import groupby
+from itertools import groupby, product
 
 import apsw
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepsaid.text.normal import ends_of, normalise, span_in, span_text
-from keepsaid.text.words import fold
+from keepsaid.text.words import beginnings, fold, root, spelled
 
 MARKS = "\u0300\u0316\u0345\u0344\u3099\u05b0"
 """Combining marks of several classes; one of them stands for two."""
@@ -104,3 +104,25 @@ def test_a_folded_word_is_the_token_that_the_index_has_of_it(word: str) -> None:
     cut = apsw.Connection(":memory:").fts5_tokenizer("unicode61", [])
     tokens = cut(word.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
     assert [fold(word)] == list(tokens)
+
+
+_ENDINGS = ["", "s", "es", "ies", "sses", "eed", "ed", "ing", "y", "ys", "ational", "izer", "logi", "bli", "ator"]
+_ENDINGS += ["iveness", "biliti", "icate", "ical", "ful", "ness", "ement", "ion", "ive", "ize", "e", "ll", "é", "ство"]
+
+
+def begins_as_told(word: str, stem: str) -> bool:
+    told, size = beginnings([stem])
+    return word[:size] in told or not word[:size].isascii()
+
+
+@pytest.mark.parametrize("ending", _ENDINGS)
+def test_a_word_begins_as_its_stem_tells(ending: str) -> None:
+    for letters in product("abdeilosty", repeat=3):
+        for word in ("".join(letters[:size]) + ending for size in (1, 2, 3)):
+            assert begins_as_told(word, root(word)), word
+            assert begins_as_told(word.title(), root(word.title())), word
+
+
+@given(st.text())
+def test_every_word_of_a_text_begins_as_its_stem_tells(text: str) -> None:
+    assert all(begins_as_told(word, root(word)) for word in spelled(normalise(text)) if root(word))

@@ -19,7 +19,7 @@ from keepsaid.text.dates import DAYS, WEEKDAYS
 from keepsaid.text.languages import content_terms, function_words, indexed_terms
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.text.topics import topic
-from keepsaid.text.words import DocumentFrequencies, fold, place, root, said_words, spelled
+from keepsaid.text.words import DocumentFrequencies, beginnings, fold, place, root, said_words, spelled
 from keepsaid.values import frozen
 
 ENOUGH = 7.8
@@ -83,7 +83,7 @@ class Relevance:
         self._words = [terms for terms in content_terms(said) if terms[0] not in _OF_TALK]
         self._worth = {term: rarity.idf(term) for term in rarity.among if term not in _OF_TALK}
         self._said = {root(word) for word in spelled(said)}
-        self._initials = {letter for stem in self._worth for letter in (stem[0], stem[0].upper())}
+        self._beginnings, self._begins = beginnings(self._worth)
         self._has_further = any(not term.isascii() for term in self._worth)
         self._told_of = set(mentioned_stems(said))
         self._grammar = function_words(said)
@@ -129,7 +129,7 @@ class Relevance:
         first: tuple[int, str] | None = None
         news = memory.new.kind not in LANE_BOUND
         for n, word in enumerate(spelled(text)):
-            if news and word[0] not in self._initials and word[0].isascii():
+            if news and (begins := word[: self._begins]) not in self._beginnings and begins.isascii():
                 continue
             stem = root(word)
             if stem in self._worth:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 from math import log
 
 from keepsaid.text.normal import normalise
@@ -72,6 +72,18 @@ def root(word: str) -> str:
 @lru_cache(20_000)
 def _root(word: str) -> str:
     return stem(fold(word))
+
+
+def beginnings(stems: Collection[str]) -> tuple[frozenset[str], int]:
+    """How words with these stems begin, in either case, and the letters of each: two, where no stem has but one.
+
+    A stem keeps the first two letters of its word, but for a y, which becomes an i.
+    """
+    size = 1 if any(len(stem) < 2 for stem in stems) else 2
+    cut = {stem[:size] for stem in stems}
+    cut |= {f"{begin[0]}y" for begin in cut if begin[1:] == "i"}
+    written = {"".join(letters) for begin in cut for letters in product(*((one, one.upper()) for one in begin))}
+    return frozenset(written), size
 
 
 UNSEEN = 500

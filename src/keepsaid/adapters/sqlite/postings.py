@@ -31,8 +31,9 @@ VISITS_LEAST = 1_500
 _ROUNDING = 1 + 1e-9
 """What an upper bound of a score is multiplied with, because sums in another order are rounded otherwise."""
 
-_HIGH = 0x80
-"""A byte from this on is followed by another one of the same number, in FTS5's lengths and totals."""
+_HIGH, _LARGEST = 0x80, 2**64 - 1
+"""In FTS5's lengths and totals, a byte from the first on is followed by another one of the same number, and no number
+exceeds the second."""
 
 
 def open_postings(db: SqlSession) -> None:
@@ -129,7 +130,7 @@ def _numbers(packed: bytes) -> Iterator[int]:
     """The whole numbers of a record of FTS5: seven bits a byte, the highest first."""
     number = 0
     for byte in packed:
-        number = number << 7 | (byte & ~_HIGH)
+        number = (number << 7 | byte & ~_HIGH) & _LARGEST
         if byte < _HIGH:
             yield number
             number = 0
