@@ -121,13 +121,6 @@ class MemorySession(SqlSession, Protocol):
     def count_terms(self, most: int) -> bool | None:
         """Count some terms of the full text again; returns whether that was all, None where nothing is new."""
 
-    def matches(self, wanted: Mapping[str, Any], visits: int) -> list[int]:
-        """Return the pieces that match any of some words best, by BM25; of equal ones the larger id first.
-
-        `wanted` has what `any_of` makes of the words, a span of ids (`first`, `until`) and how many (`depth`);
-        `visits` is about how many entries of the index the words have in that span.
-        """
-
     def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
         """Return the pairs of these memories, the smaller id first, whose vectors have a cosine above `above`."""
 

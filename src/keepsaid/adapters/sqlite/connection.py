@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import threading
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from sys import modules
 from threading import Lock
-from typing import Any, Concatenate
+from typing import Concatenate
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
@@ -23,7 +21,7 @@ import apsw
 from keepsaid.adapters.sql.query import JointStatement, P, Row, T, every, every_replaced
 from keepsaid.adapters.sql.search.session import SearchedSession
 from keepsaid.adapters.sql.tombstones import open_keyring
-from keepsaid.adapters.sqlite import disk, postings, sealing
+from keepsaid.adapters.sqlite import disk, sealing
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreError, StoreGone, StoreLocked
 
 
@@ -31,21 +29,6 @@ class SqliteSession(SearchedSession, apsw.Connection):
     """What `MemorySession` asks for and apsw's connection has not."""
 
     post = apsw.Connection.execute
-
-    _has_postings = False
-
-    def open_postings(self) -> None:
-        """Let `matches` read the index's entries; only outside a transaction."""
-        postings.open_postings(self)
-        self._has_postings = True
-
-    def matches(self, wanted: Mapping[str, Any], visits: int) -> list[int]:
-        """For many entries `postings` is faster than FTS5, and has the same result; it needs numpy."""
-        if self._has_postings and visits >= postings.VISITS_LEAST and "numpy" in modules:
-            terms: list[str] = json.loads(wanted["terms"])
-            if len(terms) == wanted["query"].count(" OR ") + 1:  # each word is one term
-                return postings.best(self, terms, (wanted["first"], wanted["until"]), wanted["depth"])
-        return super().matches(wanted, visits)
 
     def ask(self, *asked: JointStatement, ends: bool = False) -> list[list[Row]]:
         del ends
@@ -250,7 +233,6 @@ def open_reader(path: Path, cached_kib: int = SEARCHES_KIB) -> SqliteSession:
     with translated(path):
         db = _readable(path)
         _check_owner(db, path)
-        db.open_postings()
         db.pragma("query_only", True)
         sealing.register(db)
         db.pragma("cache_size", -cached_kib)

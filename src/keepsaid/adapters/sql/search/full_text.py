@@ -103,11 +103,10 @@ class _IndexState(NamedTuple):
 @frozen
 class _QueryPlan:
     """A planned query: the words looked up, what statements are bound to for them, the weight of each term, those read
-    in blocks, the index with its blocks, the depth; `visits` are the entries of the index that are looked up."""
+    in blocks, the index with its blocks, the depth."""
 
     words: Sequence[str]
     looked_up: Mapping[str, str]
-    visits: int
     worth: Mapping[int, float]
     read: Mapping[int, float]
     index: _IndexState
@@ -149,19 +148,17 @@ def _plan_query(terms: Mapping[str, _Term], pieces: int, idf: Mapping[int, float
     """Plan a query within the budgets."""
     budget = min(max(_POSTINGS_LEAST, pieces * _POSTINGS_SHARE), _POSTINGS_MOST)
     looked_up = list(terms.values())
-    chosen = looked_up[: _within(looked_up, budget)]
-    words, visits = [term.word for term in chosen], sum(term.visits for term in chosen)
+    words = [term.word for term in looked_up[: _within(looked_up, budget)]]
     readable = _within(looked_up, max(_READ_LEAST, pieces * _READ_SHARE))
     share, most = (_READ_DEPTH_SHARE, _READ_DEPTH_MOST) if index.stretches else (_DEPTH_SHARE, _DEPTH_MOST)
     depth = int(min(max(_DEPTH_LEAST, pieces * share), most))
-    return _QueryPlan(words, any_of(words), visits, idf, dict(islice(idf.items(), readable)), index, depth)
+    return _QueryPlan(words, any_of(words), idf, dict(islice(idf.items(), readable)), index, depth)
 
 
 def _plan_whole(terms: Mapping[str, _Term], idf: Mapping[int, float], index: _IndexState) -> _QueryPlan:
     """Plan a query all of whose words are looked up by FTS5."""
     words = [term.word for term in terms.values()]
-    visits = sum(term.visits for term in terms.values())
-    return _QueryPlan(words, any_of(words), visits, idf, {}, index._replace(stretches=()), _DEPTH_UNCAPPED)
+    return _QueryPlan(words, any_of(words), idf, {}, index._replace(stretches=()), _DEPTH_UNCAPPED)
 
 
 def read_document_frequencies(db: MemorySession, text: str) -> DocumentFrequencies:
@@ -275,7 +272,7 @@ def _matches(db: MemorySession, asked: _QueryPlan) -> list[int]:
         share = asked.depth * (until - first) // (newest + 1)
         depth = max(share, min(_DEPTH_OUTSIDE, asked.depth))
         wanted = {**asked.looked_up, "depth": depth, "first": first, "until": until}
-        found += db.matches(wanted, asked.visits * (until - first) // (newest + 1))
+        found += [row[0] for row in rows(db, "matches", wanted)]
     return found
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from keepsaid.adapters.sql.memory.rows import SQL
-from keepsaid.adapters.sql.query import MemorySession, column
 from keepsaid.adapters.sql.search import piece_index, vector_index
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 
@@ -26,6 +23,3 @@ class SearchedSession:
     reindex = piece_index.reindex
     count_terms = piece_index.count_terms
     alike = vector_index.alike
-
-    def matches(self: MemorySession, wanted: Mapping[str, Any], visits: int) -> list[int]:  # noqa: ARG002 - of the protocol
-        return column(self, SQL["matches"], wanted)
