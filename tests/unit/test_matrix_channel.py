@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
 from tests.unit.matrix_cast import ANN, BEGAN_MS, BOB, ROOM, api_of, channel_of, lane_in, reply_of, server
 
 from keepsaid.adapters.channels.markdown import read_markdown
-from keepsaid.adapters.channels.matrix.api import MatrixApi
+from keepsaid.adapters.channels.matrix.api import MatrixApi, MatrixRefused, MatrixUnreachable
 from keepsaid.adapters.channels.matrix.html import BYTES_MAX, matrix_texts
 from keepsaid.adapters.channels.matrix.setup import look_up
 from keepsaid.domain.reply import Delivered
@@ -19,7 +20,7 @@ from keepsaid.domain.reply_parts import ReplyPart
 from keepsaid.errors import ChannelError
 from keepsaid.ports.channel import MAY_SEND
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.providers.matrix import MatrixServer
+from keepsaid.testing.providers.matrix import TOKEN, MatrixServer
 from keepsaid.testing.providers.matrix_rooms import USER, MatrixError
 from keepsaid.testing.providers.mischief import Mischief, one_after_the_other
 
@@ -105,11 +106,35 @@ async def test_a_repeat_that_is_not_found_is_marked() -> None:
 
 
 async def test_a_repeat_waits_while_nobody_can_look() -> None:
-    async with first(Mischief.FAIL, method="messages") as matrix, channel_of(matrix) as channel:
+    async with first(Mischief.FAIL, Mischief.DROP, method="messages") as matrix, channel_of(matrix) as channel:
         reply = reply_of("hi", tried_from=BEGAN_MS - 3_600_000)
         (body,) = await channel.split(reply)
         result = await channel.send_part(reply, ReplyPart(1, 0, body, possible_duplicate=True))
     assert (result.outcome, result.outage, matrix.sent) == (Delivered.RETRY, True, [])
+
+
+@pytest.mark.parametrize(
+    ("act", "tries"),
+    [(Mischief.FAIL, 2), (Mischief.DROP, 2), (Mischief.GARBLE, 2), (Mischief.RESET_AFTER, 2), (Mischief.SLOW_DOWN, 1)],
+)
+async def test_what_only_reads_is_asked_once_more_where_no_answer_came(act: Mischief, tries: int) -> None:
+    """Not where the server asks to wait, and not what changes something: a second time may do it twice."""
+    seen: list[str] = []
+
+    def decide(method: str, _number: int) -> Mischief:
+        seen.append(method)
+        return act
+
+    async with server(mischief=decide) as matrix:
+        matrix.room(ROOM, ANN, BOB)
+        api = MatrixApi(TOKEN, matrix.url)
+        for method, path in (("GET", f"/rooms/{ROOM}/state"), ("POST", "/keys/query"), ("POST", f"/join/{ROOM}")):
+            with pytest.raises((MatrixRefused, MatrixUnreachable)):
+                await api.call(method, path, None if method == "GET" else {"device_keys": {}})
+        with pytest.raises((MatrixRefused, MatrixUnreachable)):
+            await api.call("GET", "/sync")
+        await api.close()
+    assert Counter(seen) == {"state": tries, "keys/query": tries, "join": 1, "sync": 1}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import math
 import random
 import re
 from collections.abc import AsyncGenerator, Mapping
+from functools import partial
 from urllib.parse import quote, urlencode
 
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
@@ -30,6 +31,9 @@ _BAD_TOKEN_WAIT_MS = 60_000
 _WAIT_MS_MAX = 86_400_000
 _JITTER = 0.1
 """The wait that the server asks for is kept whole, and up to this share is added."""
+
+_SYNC, _KEYS_QUERY = "/sync", "/keys/query"
+"""A sync waits for news and is repeated by the line; a query of keys is a POST that changes nothing."""
 
 TOO_LONG = "the answer is too long"
 """The error of BoundedHttp for an answer above 32 MB; a smaller one may be requested."""
@@ -125,11 +129,19 @@ class MatrixApi:
     ) -> Answer:
         """Make a request below `/_matrix/client/v3`; returns the object that the server answers.
 
-        Raises MatrixRefused and MatrixUnreachable.
+        What only reads is asked once more where no answer came: one sync needs many such requests, and a line that
+        begins again with the first of them would not get past a server that fails now and then. Raises MatrixRefused
+        and MatrixUnreachable.
         """
         content = None if body is None else json.dumps(body).encode("ascii")
-        path = f"/_matrix/client/v3{path}{f'?{urlencode(query)}' if query else ''}"
-        return await self._call(method, path, content, "application/json", timeout_s)
+        whole = f"/_matrix/client/v3{path}{f'?{urlencode(query)}' if query else ''}"
+        call = partial(self._call, method, whole, content, "application/json", timeout_s)
+        try:
+            return await call()
+        except (MatrixRefused, MatrixUnreachable) as error:
+            if path == _SYNC or not (method == "GET" or path == _KEYS_QUERY) or not _may_pass_at_once(error):
+                raise
+        return await call()
 
     async def media(self, method: str, path: str, content: bytes = b"", kind: str = "application/json") -> Answer:
         """Make a request of the content repository, at a whole path. Raises as `call`."""
@@ -160,6 +172,11 @@ class MatrixApi:
         """Close the connections."""
         await self._http.close()
         await self._files.close()
+
+
+def _may_pass_at_once(error: MatrixRefused | MatrixUnreachable) -> bool:
+    """Whether the same request may succeed without a wait."""
+    return error.is_in_doubt if isinstance(error, MatrixRefused) else not error.is_too_long
 
 
 def path_of(*names: str) -> str:
