@@ -94,7 +94,7 @@ async def test_a_flood_of_names_keeps_the_series_bounded() -> None:
     replies = read["keepsaid_replies_total"]
     assert len(replies) <= METRICS["keepsaid_replies_total"].combinations_max
     assert replies["other", "confirm"] == 10_000 - 20
-    assert set(read["keepsaid_recall_seconds"]) == {("text",), ("vector",), ("graph",), ("other",)}
+    assert set(read["keepsaid_recall_seconds"]) == {("text",), ("vector",), ("fact",), ("graph",), ("other",)}
 
 
 async def test_a_duration_falls_into_its_bucket_and_those_above_into_the_last() -> None:

@@ -174,7 +174,8 @@ class Recollection:
         asked = _RecallQuery(query, when, now, as_of)
         slowest_ms = max((leg.limit_ms for leg in self.legs), default=0.0)
         read = await ranking.ask("memories", partial(self._read, listener, asked, shares, fused, limit), slowest_ms)
-        answered = bool(shares)
+        # most queries ask for no slot: that no fact fills one says nothing of what memory holds
+        answered = any(share.found or share.name != ranking.FACT for share in shares)
         if isinstance(read, ranking.Missing):
             missing.append(read.why)
             read, answered = ((), ()), False
