@@ -89,7 +89,7 @@ class Reads:
         )
 
     async def _filling(self, ear: Ear, listener: Listener) -> None:
-        """What fills slots, those that are heard."""
+        """What fills slots, those that may be read."""
         some = {one.key: one for one in self.some(10)}
         slots = [slot for key in some if (slot := slot_of(key, COLOUR, "grey")) is not None]
         found = await self.store.library.filling(listener, slots, 10_000)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 from collections.abc import Mapping
 from typing import Final
 
 from keepsaid.adapters.channels.discord_limits import DiscordLimits, seconds
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
-from keepsaid.adapters.channels.line import requested_ms
+from keepsaid.adapters.channels.line import requested_ms, with_jitter
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.adapters.channels.uploads import UPLOAD_S, FormBody
 from keepsaid.domain.reply import Delivered, SendResult
@@ -26,9 +25,6 @@ _BAD_TOKEN_WAIT_MS = 60_000
 _BROKEN_WAIT_S = 60.0
 _PATIENT_MS = 5_000
 """A request waits for its rate limit for five seconds at most; beyond that it is refused, and tried again later."""
-
-_JITTER = 0.1
-"""A wait that Discord asks for is kept whole, and up to this share more."""
 
 BAD_TOKEN: Final = "discord.token is not accepted"  # noqa: S105 - the reason, not a token
 
@@ -154,7 +150,7 @@ def _result_of(status: int, headers: Mapping[str, str], body: bytes) -> object:
 
 def wait_ms(asked_s: float) -> int:
     """How long to wait where Discord asks for some seconds, in milliseconds."""
-    return int(requested_ms(asked_s) * (1 + _JITTER * random.random())) + 1  # noqa: S311 - jitter
+    return with_jitter(requested_ms(asked_s)) + 1
 
 
 def unreachable(error: DiscordUnreachable) -> SendResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import Final
 
 from keepsaid.adapters.channels.backoff import LineBackoff
@@ -13,6 +14,8 @@ from keepsaid.values import frozen
 
 REQUESTED_MS_MAX: Final = 86_400_000
 """A provider that asks to wait longer than a day is tried again after one: a reply does not wait longer either."""
+
+_JITTER: Final = 0.1
 
 
 @frozen
@@ -61,6 +64,11 @@ class ChannelLine:
         wait_ms = min(wait_ms, REQUESTED_MS_MAX)
         self._keeper.show(trouble.state, trouble.reason, int(wait_ms))
         await self.clock.wait(asyncio.Event(), wait_ms)
+
+
+def with_jitter(ms: float) -> int:
+    """A wait that a provider asks for: it is kept whole, and up to a tenth is added (spec: channels, C6)."""
+    return int(ms * (1 + _JITTER * random.random()))  # noqa: S311 - nothing secret
 
 
 def requested_ms(seconds: float) -> float:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import urlencode
 
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall, HttpResult
-from keepsaid.adapters.channels.line import requested_ms
+from keepsaid.adapters.channels.line import requested_ms, with_jitter
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.adapters.channels.slack_files import SlackFiles
 from keepsaid.adapters.channels.uploads import UPLOAD_S
@@ -23,9 +22,6 @@ _BYTES_MAX = 16_000_000
 _DETAIL_CHARS_MAX = 200
 _BAD_TOKEN_WAIT_MS = 60_000
 _WAIT_S_MAX = 86_400
-_JITTER = 0.1
-"""The wait that Slack asks for is kept whole, and up to this share is added."""
-
 BAD_TOKEN = frozenset((
     "account_inactive", "ekm_access_denied", "enterprise_is_restricted", "invalid_auth",
     "missing_scope", "no_permission", "not_allowed_token_type", "not_authed", "org_login_required",
@@ -198,7 +194,7 @@ def _seconds(wait: str | None) -> int | None:
 
 def wait_ms(seconds: int | None) -> int:
     """Milliseconds to wait where Slack asks for some seconds; one second if it does not say."""
-    return int(requested_ms(seconds or 1) * (1 + _JITTER * random.random()))  # noqa: S311 - jitter
+    return with_jitter(requested_ms(seconds or 1))
 
 
 def unreachable(error: SlackUnreachable) -> SendResult:

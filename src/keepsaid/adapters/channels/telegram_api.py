@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from urllib.parse import quote
 
 from keepsaid.adapters.channels.downloads import FileDownloads
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
-from keepsaid.adapters.channels.line import requested_ms
+from keepsaid.adapters.channels.line import requested_ms, with_jitter
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.adapters.channels.uploads import UPLOAD_S, FormBody, Upload, form_of
 from keepsaid.domain.reply import Delivered, SendResult
@@ -21,8 +20,6 @@ from keepsaid.text.normal import cut, normalise
 _BYTES_MAX = 16_000_000
 _DETAIL_CHARS_MAX = 200
 _BAD_TOKEN_WAIT_MS = 60_000
-_JITTER = 0.1
-"""What Telegram asks to wait is waited whole, and up to this share more."""
 
 
 class TelegramUnreachable(Exception):
@@ -131,7 +128,7 @@ _GONE = ("chat not found", "message thread not found", "topic_deleted", "topic_c
 
 def wait_ms(seconds: int) -> int:
     """How long to wait where Telegram asks for some seconds, in milliseconds."""
-    return int(requested_ms(seconds) * (1 + _JITTER * random.random()))  # noqa: S311 - nothing secret
+    return with_jitter(requested_ms(seconds))
 
 
 def unreachable(error: TelegramUnreachable) -> SendResult:

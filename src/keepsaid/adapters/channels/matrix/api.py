@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import re
 from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from urllib.parse import quote, urlencode
 
 from keepsaid.adapters.channels.http_client import HTTP_ERRORS, BoundedHttp, HttpCall
-from keepsaid.adapters.channels.line import REQUESTED_MS_MAX
+from keepsaid.adapters.channels.line import REQUESTED_MS_MAX, with_jitter
 from keepsaid.adapters.channels.matrix.files import MatrixFiles
 from keepsaid.adapters.channels.sending import SendTrace
 from keepsaid.adapters.channels.uploads import UPLOAD_S
@@ -29,9 +28,6 @@ _TOKEN = re.compile(r"[!-~]+")
 _DETAIL_CHARS_MAX = 200
 _BAD_TOKEN_WAIT_MS = 60_000
 _WAIT_MS_MAX = 86_400_000
-_JITTER = 0.1
-"""The wait that the server asks for is kept whole, and up to this share is added."""
-
 _SYNC, _KEYS_QUERY = "/sync", "/keys/query"
 """A sync waits for news and is repeated by the line; a query of keys is a POST that changes nothing."""
 
@@ -214,7 +210,7 @@ def _retry_after_ms(told: object, header: str | None) -> int | None:
 
 def wait_ms(asked: int | None) -> int:
     """Milliseconds to wait where the server asks for some; one second if it does not say."""
-    return int(min(1_000 if asked is None else asked, REQUESTED_MS_MAX) * (1 + _JITTER * random.random()))  # noqa: S311 - jitter
+    return with_jitter(min(1_000 if asked is None else asked, REQUESTED_MS_MAX))
 
 
 def unreachable(error: MatrixUnreachable) -> SendResult:
