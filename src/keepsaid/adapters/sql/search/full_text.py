@@ -28,7 +28,7 @@ WORDS_MAX = 2_000
 _COUNT_NOW_MAX = 5_000
 """In a store up to this number of pieces, occurrences of a term are counted at query time."""
 
-_POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 5_000, 0.05, 50_000
+_POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 2_500, 0.05, 50_000
 """Entries of the index a query may visit: a share of all pieces, within bounds."""
 
 _READ_LEAST, _READ_SHARE = 25_000, 0.25
