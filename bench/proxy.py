@@ -1,13 +1,20 @@
 """Memory proxy: what a call takes longer through a proxy than straight to the same model, with 10,000 memories.
 
-Each pair of calls is made one after the other, in the same run, against a local model server that answers at once. What
-one pair recorded is remembered before the next one, as people take seconds for that.
+The proxy is `keepsaid serve` in a process of its own, as people run it. Each pair of calls is made one after the other,
+in the same run, against a local model server that answers at once. The server rests before the next pair: what was
+recorded is remembered by then, as people take seconds for that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import subprocess
+import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +25,15 @@ from keepsaid.app.instance import Instance
 from keepsaid.app.opening import opened
 from keepsaid.config import Home, load
 from keepsaid.domain.memory import Kind, NewMemory
-from keepsaid.interfaces.http.server import listening
 from keepsaid.testing.model_script import Say
 from keepsaid.testing.model_server import ModelServer
 from keepsaid.values import frozen
 from keepsaid_testkit.made_talk import MadeTalk
 
 _MEMORIES, _CALLS, _WARM_UP, _EACH, _TURNS = 10_000, 300, 20, 1_000, 10
+_LOOKS, _LOOK_S = 3, 0.012
+"""A server rests that took no processor time between two looks, this often in a row; its clock ticks every 10 ms."""
+
 _TOKEN = "k" * 40
 _ANSWER = "That is noted, and here is what I know about it. " * 4
 
@@ -43,28 +52,53 @@ async def _measured(folder: Path, memories: int, calls: int) -> dict[str, float]
             "openai": {"proxies": {"both": proxy, "off": {**proxy, "memory": "off"}}},
             "server": {"port": 0},
         }
-        config, _ = load((home := Home.at(folder)).config_file, settings)
-        async with opened(home, config) as instance:
+        (home := Home.at(folder)).config_file.parent.mkdir(parents=True, exist_ok=True)
+        home.config_file.write_text(json.dumps(settings), "utf-8")
+        async with opened(home, load(home.config_file)[0]) as instance:
             await instance.start(answering=False)
             await _fill(instance, memories)
-            async with listening(instance) as address, httpx2.AsyncClient(trust_env=False, timeout=60) as http:
-                direct, through = f"{model.url}/chat/completions", f"{address.url}/v1/chat/completions"
-                figures = {"memories": float(memories), "calls": float(calls)}
-                pairs = Pairs(instance, http, (direct, through), calls)
+        async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
+            with serving(home) as (address, ticks):
+                urls = f"{model.url}/chat/completions", f"{address}/v1/chat/completions"
+                pairs = Pairs(http, urls, calls, ticks)
                 await pairs.measure("both", "first")  # memory works over what was just stored meanwhile
+                figures = {"memories": float(memories), "calls": float(calls)}
                 for name, stream in (("off", False), ("both", False), ("both", True)):
                     figures |= await pairs.measure(name, f"{name} {stream}", stream=stream)
                 return figures
 
 
+@contextmanager
+def serving(home: Home) -> Iterator[tuple[str, Callable[[], int]]]:
+    """Run `keepsaid serve`; gives its address, and how to read the processor time that it took so far."""
+    environment = {**os.environ, "KEEPSAID_HOME": str(home.run.parent)}
+    command = [sys.executable, "-m", "keepsaid", "serve", "--port", "0"]
+    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while not home.runtime_file.exists():
+            if server.poll() is not None:
+                raise RuntimeError("serve ended")
+            os.sched_yield()
+        spent = Path(f"/proc/{server.pid}/stat")
+        yield json.loads(home.runtime_file.read_text("utf-8"))["url"], lambda: _ticks(spent.read_text("ascii"))
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _ticks(stat: str) -> int:
+    user, system = stat.rpartition(")")[2].split()[11:13]
+    return int(user) + int(system)
+
+
 @frozen
 class Pairs:
-    """Calls in pairs, to `urls`: straight to the model, and through a proxy of the instance."""
+    """Calls in pairs, to `urls`: straight to the model, and through a proxy whose processor time `ticks` tells."""
 
-    instance: Instance
     http: httpx2.AsyncClient
     urls: tuple[str, str]
     calls: int
+    ticks: Callable[[], int]
 
     async def measure(self, proxy: str, talk: str, *, stream: bool = False) -> dict[str, float]:
         """Milliseconds that the second call of a pair takes longer, and the shares of those with memory.
@@ -77,7 +111,7 @@ class Pairs:
             said = [{"role": role, "content": f"{role} {one}"} for one in history for role in _ROLES]
             messages = [*said, {"role": "user", "content": one.text}]
             body = {"model": f"memory/{proxy}", "stream": stream, "messages": messages}
-            await self.instance.recorder.catch_up()
+            await self._rest()
             once, _ = await _timed(self.http, self.urls[0], body)
             longer, headers = await _timed(self.http, self.urls[1], body)
             if number >= _WARM_UP:
@@ -93,6 +127,13 @@ class Pairs:
             f"{name}_with_memory": shown / self.calls,
             f"{name}_degraded": degraded / self.calls,
         }
+
+    async def _rest(self) -> None:
+        """Wait until the server rests."""
+        looks = [-1, *[0] * _LOOKS]
+        while len(set(looks)) > 1:
+            await asyncio.sleep(_LOOK_S)
+            looks = [*looks[1:], self.ticks()]
 
 
 _ROLES = ("user", "assistant")
