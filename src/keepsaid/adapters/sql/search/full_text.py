@@ -283,7 +283,9 @@ def _filter_visible(db: MemorySession, bindings: dict[str, Any], top: Sequence[i
 def _add_neighbours(db: MemorySession, worth: Mapping[int, float], heard: list[_Row]) -> list[_Weighed]:
     """Score the visible pieces, and the neighbours that the best of them add terms to, for the same listeners."""
     found = _weighed(worth, heard)
-    lending = [row[-1] for _, row in nlargest(_LENDING, found, key=lambda scored: (scored[0], scored[1][-1]))]
+    best = nlargest(_LENDING, found, key=lambda scored: (scored[0], scored[1][-1]))
+    if not (lending := [row[-1] for _, row in best if row[7]]):
+        return found
     beside = rows(db, "pieces_beside", {"pieces": as_json(lending), "before": BEFORE, "after": AFTER})
     there = {row[-1] for row in heard}
     return [*found, *_weighed(worth, list({row[-1]: row for row in beside if row[-1] not in there}.values()))]
