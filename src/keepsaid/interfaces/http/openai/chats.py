@@ -32,6 +32,8 @@ from keepsaid.text.normal import cut
 from keepsaid.values import frozen
 
 _AGAIN = "the same call again gets the answer"
+_OUTAGE_MS = 5_000
+"""Milliseconds until the next try of a turn for which a client is kept waiting."""
 
 
 class ChatSite(NamedTuple):
@@ -147,16 +149,27 @@ async def _with_results(site: ChatSite, wanted: ChatBody, call: ClientCall) -> S
 async def follow(site: ChatSite, chat: StoredCall) -> AsyncGenerator[AnswerProgress, None]:
     """What happens to a message until it is settled.
 
-    Raises Stopping where the server stops before that, and the error of the gate where the key is not let in any more.
+    Raises Stopping where the server stops before that, NotAnswered where the answer waits for the end of an outage or
+    a pause, and the error of the gate where the key is not let in any more.
     """
     asking, over = site.instance.services.asking, site.stopping.is_set
     async with aclosing(asking.follow(chat.message_id, chat.lane, over)) as progress:
         async for one in progress:
             await site.watch.check()
+            _check_not_held(one, site.instance.clock.due_ms())
             yield one
             if one.story.state in SETTLED:
                 return
     raise Stopping("the server stops before the answer is there", safe="The message is stored.", hint=_AGAIN)
+
+
+def _check_not_held(progress: AnswerProgress, now: int) -> None:
+    """Raise NotAnswered where a client would wait for long, at `now` (milliseconds): its next call asks again."""
+    if progress.kind == "waiting" and progress.paused:
+        raise NotAnswered(f"the conversation is paused until a message says /resume; {_AGAIN} then")
+    batch = progress.story.batch
+    if batch is not None and batch.state == "queued" and batch.deferrals and batch.ready_at - now > _OUTAGE_MS:
+        raise NotAnswered(f"the model does not answer now, and is asked again later; {_AGAIN} once it is there")
 
 
 async def answer_of(instance: Instance, story: views.Story, request: ChatBody = NOTHING_ASKED) -> Answered:

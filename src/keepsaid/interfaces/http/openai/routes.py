@@ -18,7 +18,7 @@ from keepsaid.interfaces.http.openai import completions, embeddings
 from keepsaid.interfaces.http.openai import responses as agent
 from keepsaid.interfaces.http.openai.chats import ChatSite
 from keepsaid.interfaces.http.openai.conversation import speaker_of
-from keepsaid.interfaces.http.openai.models import AGENT, PROXY, list_models, no_model, show_model
+from keepsaid.interfaces.http.openai.models import AGENT, PROXY, is_listed, list_models, no_model, show_model
 from keepsaid.interfaces.http.openai.problems import BadParameter, openai_problem
 from keepsaid.interfaces.http.openai.proxy import MemoryProxy
 from keepsaid.interfaces.schema import ANY, TEXT, gives, takes
@@ -106,6 +106,8 @@ class OpenAIEndpoint:
         self, answer: Answer, request: Request, who: Principal, fields: Mapping[str, object]
     ) -> Response:
         if (model := _model_of(fields)) != AGENT:
+            if model.startswith(PROXY) and is_listed(self._instance, who, model):
+                raise BadParameter(f"{model} is a memory proxy, which answers /v1/chat/completions alone", "model")
             raise no_model(model)
         return await answer(self._site(request, who), fields)
 
