@@ -139,7 +139,9 @@ def _normalised(inbound: Inbound) -> Inbound:
         by_bot=inbound.by_bot,
         files=inbound.files,
         forks_after=inbound.forks_after,
+        incognito=inbound.incognito,
         whole=inbound.whole,
+        placing=inbound.placing,
     )
 
 

@@ -23,7 +23,13 @@ from keepsaid.errors import InputError, Stopping
 from keepsaid.interfaces.http.bodies import run_on_reader
 from keepsaid.interfaces.http.gate import KeyWatch
 from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields
-from keepsaid.interfaces.http.openai.conversation import answer_name, header_text, message_key, named_conversation
+from keepsaid.interfaces.http.openai.conversation import (
+    answer_name,
+    header_text,
+    is_temporary,
+    message_key,
+    named_conversation,
+)
 from keepsaid.interfaces.http.responses import NotAnswered
 from keepsaid.interfaces.http.sent_files import FILES, read_files, receive_with_files
 from keepsaid.pipeline.prompt.client_parts import ClientContext
@@ -126,7 +132,8 @@ async def begin(site: ChatSite, wanted: ChatBody, call: ClientCall, *, goes_on: 
     context = ClientContext(wanted.instructions, wanted.tools, wanted.tokens_max)
     inbound = await chats.inbound(who, place, context, named)
     files, contents = (sent.files, sent.contents) if sent is not None else ((), ())
-    received = await receive_with_files(site.request, instance, replace(inbound, files=files), contents)
+    inbound = replace(inbound, files=files, incognito=call.temporary)
+    received = await receive_with_files(site.request, instance, inbound, contents)
     return StoredCall(received.id, received.lane, instance.clock.now_ms(), wanted)
 
 
@@ -267,4 +274,5 @@ def call_of(site: ChatSite, wanted: ChatBody, fields: Fields, named: str = "") -
     conversation = named_conversation(site.request, settings, site.who, named, otherwise)
     speaker = site.who.sender if site.who.people else ""
     key, answer = message_key(site.request), answer_name(site.request)
-    return ClientCall(wanted.lines, conversation, key, speaker=speaker, answer=answer)
+    temporary = is_temporary(site.request, named)
+    return ClientCall(wanted.lines, conversation, key, speaker=speaker, answer=answer, temporary=temporary)

@@ -19,6 +19,7 @@ OWN = "x-keepsaid-conversation"
 
 _KEYS = ("idempotency-key", "x-keepsaid-message")
 _ANSWER = "x-keepsaid-answer"
+_CHAT, _TEMPORARY = "x-openwebui-chat-id", "local:"
 _PERSON, _PERSON_CALLED = "x-openwebui-user-id", "x-openwebui-user-name"
 _CHARS_MAX, _CALLED_CHARS_MAX = 200, 100
 _UNFILLED = "{{"
@@ -60,6 +61,14 @@ def named_conversation(
     if not found and not who.direct and not who.everything:
         raise BadParameter(f"others are in the conversations of this key: name the conversation in {OWN}", OWN)
     return _of_person(who, _fitting(found)) if found else ""
+
+
+def is_temporary(request: Request, named: str = "") -> bool:
+    """Whether a call belongs to a temporary chat, which is not remembered.
+
+    Open WebUI keeps no such chat, and gives it an id with a prefix (src/lib/components/chat/Chat.svelte in 0.6).
+    """
+    return any(one.startswith(_TEMPORARY) for one in (named, _header(request, OWN), _header(request, _CHAT)))
 
 
 def message_key(request: Request) -> str:
