@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -132,3 +134,24 @@ async def test_a_client_is_not_kept_waiting_in_a_conversation_that_is_paused(tmp
         head = {"X-Keepsaid-Conversation": "room"}
         with pytest.raises(openai.InternalServerError, match="/resume"):
             await create(model="keepsaid", messages=[user("Go on")], extra_headers=head)
+
+
+async def test_addresses_and_methods_that_are_not_served_are_refused_in_the_form_of_openai(here: Agent) -> None:
+    head = {"Authorization": f"Bearer {KEYS['ann']['token']}"}
+    for path in ("/v1/completions", "/v1/chat/completions/", "/v1/audio/speech", "/v1/responses/resp_1/cancel"):
+        answer = await here.site.client.post(path, json={"model": "keepsaid"}, headers=head)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "KS-NONE"), path
+    wrong = await here.site.client.put("/v1/chat/completions", json={"model": "keepsaid"}, headers=head)
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "KS-HTTP-METHOD")
+    assert wrong.headers["allow"] == "POST"
+    assert (await here.site.client.get("/v1/nothing")).headers["content-type"] == "application/problem+json"
+
+
+async def test_a_compressed_body_is_refused_as_such(here: Agent) -> None:
+    head = {"Authorization": f"Bearer {KEYS['ann']['token']}", "Content-Encoding": "gzip"}
+    body = gzip.compress(json.dumps({"model": "keepsaid", "messages": [user("Hi")]}).encode())
+    answer = await here.site.client.post(CHAT, content=body, headers=head)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "KS-HTTP-ENCODING")
+    assert "gzip" in answer.json()["error"]["message"]
+    other = await here.site.client.post("/v1/agent/recall", content=body, headers=head)
+    assert (other.status_code, other.json()["code"]) == (415, "KS-HTTP-ENCODING")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import Request
@@ -122,6 +123,20 @@ class OpenAIEndpoint:
                 "the OpenAI-compatible endpoint is off: no key is set", hint="keepsaid config show keys"
             )
         return self._gate.caller(request, scopes)
+
+
+_OF_PROTOCOL = re.compile(
+    r"/v1/(?:chat/completions|completions|responses|models|embeddings|audio|images|files|moderations|assistants"
+    r"|threads|realtime)(?:/.*)?"
+)
+"""Paths of the protocol, of which keepsaid has some."""
+
+
+def unrouted(request: Request, error: Exception) -> Response:
+    """The response where no route takes a request: in OpenAI's form at addresses of the protocol."""
+    if _OF_PROTOCOL.fullmatch(request.url.path):
+        return responses.unrouted(request, error, openai_problem)
+    return responses.unrouted(request, error)
 
 
 def _model_of(fields: Mapping[str, object]) -> str:
