@@ -48,7 +48,8 @@ class ChatBody:
 
     `tools` are those of the client, `results` what they returned for the calls that its turn waits for; `parallel`
     says that several calls may come at once, `tokens_max` how many tokens an answer may have (0: any number). `ignored`
-    are the parameters that have no effect here.
+    are the parameters that have no effect here. `late_results` stand before the last message, where the client goes on
+    without waiting for the answer to its results.
     """
 
     lines: tuple[HistoryLine, ...]
@@ -61,6 +62,7 @@ class ChatBody:
     ignored: tuple[str, ...] = ()
     parallel: bool = True
     tokens_max: int = 0
+    late_results: tuple[ResultOfClient, ...] = ()
 
 
 _CHAT = frozenset({
@@ -85,7 +87,8 @@ def completion_request(fields: Fields) -> ChatBody:
     tools, ignored = _offered(fields, is_answered=bool(results))
     made = ChatBody(lines, instructions, parts, _flag(fields, "stream"), with_usage, tools, results)
     tokens_max = _tokens(fields, "max_completion_tokens") or _tokens(fields, "max_tokens")
-    made = replace(made, parallel=_is_parallel(fields), tokens_max=tokens_max)
+    late = _late_results(messages, "tool_call_id", "content")
+    made = replace(made, parallel=_is_parallel(fields), tokens_max=tokens_max, late_results=late)
     return replace(made, ignored=(*_others(fields, _CHAT), *ignored))
 
 
@@ -94,7 +97,8 @@ def response_request(fields: Fields) -> ChatBody:
     given = fields.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else _objects(given, "input")
     spoken = [item for item in items if item.get("type", "message") == "message"]
-    results = _results([item for item in items if item.get("type") != "reasoning"], "call_id", "output")
+    acted = [item for item in items if item.get("type") != "reasoning"]
+    results = _results(acted, "call_id", "output")
     lines, instructions, parts = _read(spoken, "input", is_answered=bool(results))
     above = fields.get("instructions")
     if above is not None and not isinstance(above, str):
@@ -103,6 +107,7 @@ def response_request(fields: Fields) -> ChatBody:
     tools, ignored = _offered(fields, is_answered=bool(results))
     made = ChatBody(lines, whole, parts, _flag(fields, "stream"), tools=tools, results=results)
     made = replace(made, parallel=_is_parallel(fields), tokens_max=_tokens(fields, "max_output_tokens"))
+    made = replace(made, late_results=_late_results(acted, "call_id", "output"))
     return replace(made, ignored=(*_others(fields, _RESPONSE), *ignored))
 
 
@@ -144,6 +149,14 @@ def _results(messages: Sequence[Fields], id_name: str, text_name: str) -> tuple[
         text, _ = _content(message[text_name], f"{text_name} of the result of {cut(call_id, 80)!r}")
         found.append(ResultOfClient(call_id, text))
     return tuple(reversed(found))
+
+
+def _late_results(messages: Sequence[Fields], id_name: str, text_name: str) -> tuple[ResultOfClient, ...]:
+    """What tools returned before the last messages of the user, where no answer stands between."""
+    end = len(messages)
+    while end and messages[end - 1].get("role") == "user":
+        end -= 1
+    return _results(messages[:end], id_name, text_name) if end < len(messages) else ()
 
 
 def _offered(fields: Fields, *, is_answered: bool) -> tuple[tuple[OfferedTool, ...], tuple[str, ...]]:
