@@ -155,3 +155,19 @@ async def test_a_compressed_body_is_refused_as_such(here: Agent) -> None:
     assert "gzip" in answer.json()["error"]["message"]
     other = await here.site.client.post("/v1/agent/recall", content=body, headers=head)
     assert (other.status_code, other.json()["code"]) == (415, "KS-HTTP-ENCODING")
+
+
+async def test_a_conflict_names_the_key_that_the_client_sent(here: Agent) -> None:
+    async with here.client() as client:
+        create: Any = client.chat.completions.create
+        head = {"Idempotency-Key": "order-17"}
+        await create(model="keepsaid", messages=[user("Order tea")], extra_headers=head)
+        with pytest.raises(openai.ConflictError, match="order-17"):
+            await create(model="keepsaid", messages=[user("Order coffee")], extra_headers=head)
+
+
+async def test_a_caller_without_a_right_token_reads_how_to_come_in(here: Agent) -> None:
+    for path in ("/v1/models", "/v1/memories", "/v1/status"):
+        for head in ({}, {"Authorization": "Bearer wrong"}):
+            answer = await here.site.client.get(path, headers=head)
+            assert (answer.status_code, answer.headers.get("www-authenticate")) == (401, "Bearer"), path

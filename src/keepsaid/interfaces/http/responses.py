@@ -140,8 +140,13 @@ def problem(error: errors.KeepsaidError, *, owner: bool = False) -> JSONResponse
     title = shown_title(error, owner=owner)
     body = {"type": "about:blank", "title": title, "status": status, "code": error.code}
     body |= {"safe": error.safe, "hint": _PAGE if is_command and not owner else error.hint}
-    headers = {"Retry-After": "5"} if status == 503 else {}
+    headers = {"Retry-After": "5"} if status == 503 else challenge_of(error)
     return JSONResponse(body, status, headers, media_type="application/problem+json")
+
+
+def challenge_of(error: errors.KeepsaidError) -> dict[str, str]:
+    """The header that says how to come in (RFC 9110, 11.6.1), for a caller without a right token."""
+    return {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthorised) else {}
 
 
 def unrouted(

@@ -19,7 +19,7 @@ from keepsaid.domain.message import Lane
 from keepsaid.domain.principal import Principal
 from keepsaid.domain.receipt import chosen_in, missing_in
 from keepsaid.domain.turn import CUT, StepKind, Usage
-from keepsaid.errors import InputError, Stopping
+from keepsaid.errors import InputError, KeyConflict, Stopping
 from keepsaid.interfaces.http.bodies import run_on_reader
 from keepsaid.interfaces.http.gate import KeyWatch
 from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields
@@ -134,7 +134,13 @@ async def begin(site: ChatSite, wanted: ChatBody, call: ClientCall, *, goes_on: 
     files, contents = (sent.files, sent.contents) if sent is not None else ((), ())
     inbound = replace(inbound, files=files, incognito=call.temporary)
     await chats.leave_before(inbound, wanted.late_results)
-    received = await receive_with_files(site.request, instance, inbound, contents)
+    try:
+        received = await receive_with_files(site.request, instance, inbound, contents)
+    except KeyConflict as error:
+        if not call.key:
+            raise
+        what = f"the name {cut(call.key, 80)!r} of this message was used before for another one"
+        raise KeyConflict(what, safe=error.safe, hint=error.hint) from error
     return StoredCall(received.id, received.lane, instance.clock.now_ms(), wanted)
 
 

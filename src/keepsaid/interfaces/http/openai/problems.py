@@ -59,7 +59,7 @@ def status_of(error: errors.KeepsaidError) -> int:
 def openai_problem(error: errors.KeepsaidError, *, owner: bool = False) -> JSONResponse:
     """The response for an error; `owner` says whether the caller is the owner."""
     status = status_of(error)
-    headers = {"Retry-After": _RETRY_S[status]} if status in _RETRY_S else {}
+    headers = {"Retry-After": _RETRY_S[status]} if status in _RETRY_S else responses.challenge_of(error)
     return JSONResponse(error_body(error, owner=owner), status, headers)
 
 
