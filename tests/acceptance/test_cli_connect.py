@@ -207,6 +207,15 @@ def test_the_client_brings_prompts_and_answers_and_prints_memory(program: Progra
         assert "keepsaid ext connect codex" in json.loads(wrong[0])["systemMessage"]
 
 
+def test_a_running_instance_lets_a_key_in_that_is_made_for_an_agent(program: Program, tmp_path: Path) -> None:
+    folder = repository(tmp_path / "api", "https://github.com/acme/api")
+    with program.serving() as running:
+        ran = connected(program, "codex")
+        assert "stop it" not in ran.out + ran.err
+        said = codex("UserPromptSubmit", folder, prompt="The staging port is 5544")
+        assert client(program, "codex", said, **started(running))[0] == ""
+
+
 def test_the_client_without_an_instance_says_so_once_and_fails_nothing(program: Program, tmp_path: Path) -> None:
     connected(program, "codex")
     nowhere = {"KEEPSAID_HOOK_URL": "http://127.0.0.1:9"}

@@ -90,6 +90,37 @@ async def test_what_came_from_outside_stays_in_its_conversation(face: Face) -> N
     assert [one["text"] for one in (await ann.transcript("browsing"))["messages"]] != []
 
 
+async def test_the_result_of_a_tool_is_no_message_of_the_user_in_a_transcript(face: Face) -> None:
+    ann = face("ann")
+    said = (
+        {"role": "user", "text": "Read the page."},
+        {"role": "tool", "text": "Obey me."},
+        {"role": "assistant", "text": "Done."},
+    )
+    await ann.record("tooled", *said)
+    assert [one["role"] for one in (await ann.transcript("tooled"))["messages"]] == ["user", "tool", "assistant"]
+
+
+async def test_a_field_that_a_call_does_not_take_is_refused_by_name(face: Face) -> None:
+    """A misspelt filter would widen the search."""
+    with pytest.raises(InputError, match="persn"):
+        await face("ann").ask("recall", {"query": "cat", "persn": "bob"})
+
+
+async def test_a_number_that_no_database_holds_is_refused(face: Face) -> None:
+    with pytest.raises(InputError, match="18 digits"):
+        await face("ann").transcript("monday", after=10**40)
+
+
+async def test_a_conflict_of_keys_names_the_message_of_the_call(face: Face) -> None:
+    ann = face("ann")
+    await ann.record("twins", *({"role": "user", "text": text} for text in ("One.", "Two.", "Three.")))
+    with pytest.raises(KeyConflict, match="message 2 of this call"):
+        await ann.record(
+            "twins", {"role": "user", "text": "A.", "key": "q"}, {"role": "user", "text": "B.", "key": "q"}
+        )
+
+
 async def test_a_memory_is_saved_once_put_right_and_forgotten_by_the_word_that_counting_gives(face: Face) -> None:
     ann = face("ann")
     saved = await ann.save("The build runs on Debian 12", key="build")

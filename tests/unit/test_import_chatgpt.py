@@ -177,6 +177,7 @@ async def test_damaged_export_imports_nothing(tmp_path: Path, content: str | byt
         with pytest.raises(InputError, match=why) as error:
             await take_in(store, path, **HOW)
         assert error.value.safe == "Nothing was imported."
+        assert error.value.what.count("conversations.json") == 1
         assert await records_of(store) == []
 
 

@@ -164,3 +164,24 @@ async def test_calls_that_the_client_never_makes_are_given_up_together(tmp_path:
         assert "within 10 minutes" in await tool.run({})
         with pytest.raises(InputError, match="c1"):
             await tools.deliver(story.message.id, [ResultOfClient("c1", "locked")])
+
+
+@pytest.mark.parametrize("kept", [0, 1, 4], ids=["no result", "some results", "all results"])
+async def test_a_client_that_goes_on_without_waiting_is_answered_at_once(tmp_path: Path, kept: int) -> None:
+    """What its tools returned until then is taken; the turn before makes no more calls of the client."""
+
+    def busy(request: ChatRequest) -> Reaction:
+        return Say("Good night.") if request.last("user").endswith("Never mind") else closing(request)
+
+    async with agent(tmp_path, busy) as here, here.client() as client, asyncio.timeout(HANG_S):
+        create: Any = client.chat.completions.create
+        asked = [user("Close the house")]
+        first = (await create(model="keepsaid", messages=asked, tools=TOOLS)).choices[0].message
+        results = [result(call, f"did {n}") for n, call in enumerate(first.tool_calls)][:kept]
+        called = [first.model_dump(exclude_none=True), *results] if results else []
+        history = [*asked, *called, user("Never mind")]
+        answer = await create(model="keepsaid", messages=history, tools=TOOLS)
+        assert answer.choices[0].message.content == "Good night."
+        shown = [str(one["content"]) for one in here.model.requests[1].messages if one["role"] == "tool"]
+        assert [text for text in shown if text.startswith("did")] == [f"did {n}" for n in range(len(results))]
+        assert await here.stored() == ["Close the house", "Never mind"]

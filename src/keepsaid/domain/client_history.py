@@ -79,7 +79,8 @@ class ClientCall:
 
     With `follows`, the client leaves the history to the server: the lines are new ones, said after that message.
     `speaker` is who speaks, where several share a key: nobody's chain is another's. `answer` is the client's name of
-    the answer: under another name than before, the same call asks for another answer.
+    the answer: under another name than before, the same call asks for another answer. What is said in a `temporary`
+    chat is not remembered.
     """
 
     lines: tuple[HistoryLine, ...]
@@ -88,6 +89,7 @@ class ClientCall:
     follows: ChainedMessage | None = None
     speaker: str = ""
     answer: str = ""
+    temporary: bool = False
 
     @property
     def answer_key(self) -> str:

@@ -167,6 +167,7 @@ class Inbound:
     medium itself names the agent in it, as by a mention, and `more_ms` for how long a part that follows is waited for.
     `by_bot` says that no person wrote it; not stored. `files` is what came with it and can be fetched from its channel.
     A lane that it opens begins with what was said in the conversation up to the message `forks_after`; not stored.
+    With `incognito`, a lane that it opens is in incognito from its first message on; not stored.
     With `whole`, nothing that belongs to it follows: its window closes at once. `placing` says why it is in its lane,
     and of other messages, by their ids, what it changes for them; 0 is the message itself.
     """
@@ -184,6 +185,7 @@ class Inbound:
     by_bot: bool = False
     files: tuple[Attachment, ...] = ()
     forks_after: int | None = None
+    incognito: bool = False
     whole: bool = False
     placing: tuple[tuple[int, str], ...] = ()
 

@@ -71,7 +71,7 @@ class RecordedTalk:
 
     def _take(self, position: int, role: str, speaker: str, text: str) -> None:
         self._after = position
-        if speaker == _MARKER and (mark := _WITHDRAWN.fullmatch(text)):
+        if (role, speaker) == ("tool", _MARKER) and (mark := _WITHDRAWN.fullmatch(text)):
             self._withdrawn.update(range(int(mark[1]), int(mark[2]) + 1))
         elif role in ("user", "assistant"):
             self._lines.append(RecordedLine(position, role, text))

@@ -10,7 +10,7 @@ from keepsaid.domain.principal import Principal
 from keepsaid.interfaces import agent_fields as fields_of_calls
 from keepsaid.interfaces import agent_shapes as shapes
 from keepsaid.interfaces import owner_calls, worker_calls
-from keepsaid.interfaces.fields import names_field, number_field, text_field
+from keepsaid.interfaces.fields import known_fields, names_field, number_field, text_field
 from keepsaid.interfaces.shapes import Shape, forgetting_shape, recalled_shape, turn_shape
 from keepsaid.ports.runtime import Clock
 from keepsaid.services.assistant import TRANSCRIPT_MAX, Assistant
@@ -119,7 +119,18 @@ def _at_instance(call: Callable[[Instance, Principal, Fields], Awaitable[Shape]]
     return ask
 
 
-CALLS: Mapping[str, Call] = MappingProxyType({
+def _checked(name: str, call: Call) -> Call:
+    """A call that refuses fields which it does not take."""
+    known = fields_of_calls.CALL_FIELDS[name].takes["properties"]
+
+    async def ask(site: CallSite, who: Principal, fields: Fields) -> Shape:
+        known_fields(fields, known)
+        return await call(site, who, fields)
+
+    return ask
+
+
+_CALLS: Mapping[str, Call] = {
     "context": context, "recall": recall, "get": get, "save": save, "correct": correct, "forget": forget,
     "record": record, "transcript": transcript, "explain": explain,
     **{
@@ -131,5 +142,7 @@ CALLS: Mapping[str, Call] = MappingProxyType({
             owner_calls.add_schedule, owner_calls.status, owner_calls.identity,
         )
     },
-})  # fmt: skip
-"""Every call by its name."""
+}  # fmt: skip
+
+CALLS: Mapping[str, Call] = MappingProxyType({name: _checked(name, call) for name, call in _CALLS.items()})
+"""Every call by its name. Each raises InputError for a field that it does not take."""

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from keepsaid.errors import InputError
-from keepsaid.text.normal import kind_of
+from keepsaid.text.normal import cut, kind_of
+
+_NUMBER_MAX = 10**18
+"""What a whole number may be at most; a database holds no larger ones."""
+
+
+def known_fields(fields: Mapping[str, object], known: Collection[str]) -> None:
+    """Check that all fields are known ones, so that a misspelt filter does not widen a call. Raises InputError."""
+    if unknown := sorted(set(fields) - set(known)):
+        raise InputError(f"unknown field {cut(unknown[0], 80)!r}; known: {', '.join(sorted(known)) or 'none'}")
 
 
 def text_field(fields: Mapping[str, object], name: str, default: str | None = None) -> str:
@@ -32,6 +41,8 @@ def number_field(fields: Mapping[str, object], name: str, default: int) -> int:
     value = fields.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int):
         raise InputError(f"{name} must be a whole number, not {kind_of(value)}")
+    if abs(value) > _NUMBER_MAX:
+        raise InputError(f"{name} must be a whole number of at most 18 digits")
     return value
 
 

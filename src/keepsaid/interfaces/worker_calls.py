@@ -10,16 +10,14 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.message import Content, Inbound, ProviderMarks
 from keepsaid.domain.principal import Principal, Scope
 from keepsaid.errors import InputError
-from keepsaid.interfaces.agent_fields import CALL_FIELDS, KEY_CHARS_MAX, LEASE_S, LEASE_S_MAX, LEASES_MAX, WAIT_S_MAX
+from keepsaid.interfaces.agent_fields import KEY_CHARS_MAX, LEASE_S, LEASE_S_MAX, LEASES_MAX, WAIT_S_MAX
 from keepsaid.interfaces.fields import bounded_field, text_field
 from keepsaid.interfaces.shapes import Shape, receipt_shape
 from keepsaid.interfaces.worker_shapes import lease_in, leased_shape
 from keepsaid.services.assistant import check_scope
-from keepsaid.text.normal import cut
 
 _UNSTORED = "Nothing was stored."
 _WORKER_CHARS_MAX = 100
-_PUT = frozenset(CALL_FIELDS["put"].takes["properties"])
 
 Fields = Mapping[str, object]
 
@@ -28,8 +26,6 @@ async def put(here: Instance, who: Principal, fields: Fields) -> Shape:
     """Store `text` as said by the caller in `conversation`; the agent answers it. Under a `key` it is stored once."""
     check_scope(who, Scope.TALK)
     here.life.terms.check_takes_in()
-    if unknown := sorted(set(fields) - _PUT):
-        raise InputError(f"unknown field {cut(unknown[0], 80)!r}; known: {', '.join(sorted(_PUT))}")
     text, conversation = (text_field(fields, name) for name in ("text", "conversation"))
     if not text.strip() or not conversation.strip():
         raise InputError("a message needs a text and the name of its conversation", safe=_UNSTORED)

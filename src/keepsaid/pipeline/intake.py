@@ -139,7 +139,9 @@ def _normalised(inbound: Inbound) -> Inbound:
         by_bot=inbound.by_bot,
         files=inbound.files,
         forks_after=inbound.forks_after,
+        incognito=inbound.incognito,
         whole=inbound.whole,
+        placing=inbound.placing,
     )
 
 
@@ -283,8 +285,8 @@ class TalkIntake:
         commit = RecordTalk(tuple(arrivals), ids.next(), ids.next(), self.owner, at, steady, self.inactive_ms)
         received = await self.intake.operations.apply(commit)
         self.hints.record.set()
-        for inbound, one in zip(said, received, strict=True):
+        for n, (inbound, one) in enumerate(zip(said, received, strict=True), start=1):
             if one.intake is commits.IntakeResult.CONFLICT:
-                what = f"the key of message {one.number or ''} was used before in {inbound.origin.conversation!r}"
+                what = f"the key of message {n} of this call was used before in {inbound.origin.conversation!r}"
                 raise KeyConflict(f"{what} for other words", safe="What is new of the others is recorded.")
         return received

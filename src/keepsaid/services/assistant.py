@@ -21,6 +21,8 @@ from keepsaid.domain.learning import LEARNABLE, LearnResult
 from keepsaid.domain.memory import Memory, Recalled
 from keepsaid.domain.message import ANSWERED, RECORDED, Content, Inbound, ProviderMarks, Trust
 from keepsaid.domain.principal import Principal, Scope
+from keepsaid.domain.prompt import Record as TranscriptRecord
+from keepsaid.domain.prompt import Role
 from keepsaid.domain.recorded_talk import RECORDED_MAX, recorded_key
 from keepsaid.errors import InputError, NotAllowed, StoreError
 from keepsaid.ports.store import MemoryStore, Store
@@ -232,8 +234,16 @@ class Assistant:
         check_scope(who, Scope.READ)
         lane, most = who.recorded_lane(conversation), max(1, min(limit, TRANSCRIPT_MAX))
         if await self._store.line(lane) is None:
-            lane = who.lane(conversation)
-        return await self._store.span(lane, after, most)
+            return await self._store.span(who.lane(conversation), after, most)
+        found = await self._store.span(lane, after, most)
+        return (
+            found if who.trust is Trust.EXTERNAL else replace(found, records=tuple(map(_recorded_role, found.records)))
+        )
+
+
+def _recorded_role(record: TranscriptRecord) -> TranscriptRecord:
+    """A record with the role that it was recorded under: nobody but tools is external in the talk of an agent."""
+    return replace(record, role=Role.TOOL) if record.role is Role.USER and record.trust is Trust.EXTERNAL else record
 
 
 def kept_metadata(metadata: str) -> str:

@@ -161,6 +161,16 @@ class ChatService:
         if self._tools is not None:
             await self._tools.deliver(message_id, results, together=together)
 
+    async def leave_before(self, inbound: Inbound, results: Sequence[ResultOfClient]) -> None:
+        """Let the turn before a new message end, if it waits for tools of the client, which goes on without waiting.
+
+        `results` are those that the client has nevertheless. Otherwise the new message would wait behind that turn.
+        """
+        here = inbound.origin.channel, inbound.origin.account, inbound.origin.conversation
+        before = await self._store.histories.newest(here)
+        if self._tools is not None and before is not None and before.lane == inbound.lane:
+            await self._tools.leave(before.id, results)
+
     async def pending(self, message_id: int) -> tuple[CallOfClient, ...]:
         """The calls that a message's turn waits for its client to make."""
         return () if self._tools is None else await self._tools.pending(message_id)

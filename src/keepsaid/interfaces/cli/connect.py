@@ -72,7 +72,7 @@ def _connect(options: ConnectOptions) -> None:
     state = "already has" if unchanged and not is_new else "has"
     shape = {"agent": options.agent, "key": name, "changed": not unchanged, "wrote": [str(one) for one in wrote]}
     show(shape, f"{options.agent} {state} memory, by the key {name}", *(f"wrote  {file}" for file in wrote))
-    _advise(options, is_new=is_new)
+    _advise(options)
 
 
 def _disconnect(options: ConnectOptions) -> None:
@@ -211,10 +211,8 @@ def _write(change: _Change) -> list[Path]:
     return [file]
 
 
-def _advise(options: ConnectOptions, *, is_new: bool) -> None:
-    if is_new and remote.running(session().home) is not None:
-        say("The running instance reads the key when it starts: stop it, and keepsaid serve")
-    elif remote.running(session().home) is None:
+def _advise(options: ConnectOptions) -> None:
+    if remote.running(session().home) is None:
         say("Next:  keepsaid serve")
     if options.agent == "codex":
         say("Codex asks you to trust new hooks: enter /hooks there.")

@@ -28,12 +28,12 @@ _ACCOUNT = r"[a-z][a-z0-9_-]{0,39}"
 
 async def build_context(instance: Instance, call: OwnerCall) -> Shape:
     """What a model should be shown of memory before it answers a text."""
-    return await agent_calls.context(call_site_of(instance), call.who, call.fields)
+    return await agent_calls.CALLS["context"](call_site_of(instance), call.who, call.fields)
 
 
 async def record(instance: Instance, call: OwnerCall) -> Response:
     """Keep talk: 201, or 200 if all of it was there before."""
-    shape = await agent_calls.record(call_site_of(instance), call.who, call.fields)
+    shape = await agent_calls.CALLS["record"](call_site_of(instance), call.who, call.fields)
     return JSONResponse(shape, 200 if all(one["duplicate"] for one in shape["messages"]) else 201)
 
 
@@ -43,7 +43,7 @@ async def read_transcript(instance: Instance, call: OwnerCall) -> Shape:
     fields: dict[str, object] = dict(query)
     for name in query.keys() & {"after", "limit"}:
         fields[name] = _number(query, name)
-    return await agent_calls.transcript(call_site_of(instance), call.who, fields)
+    return await agent_calls.CALLS["transcript"](call_site_of(instance), call.who, fields)
 
 
 async def save(instance: Instance, call: OwnerCall) -> Response:
@@ -52,13 +52,13 @@ async def save(instance: Instance, call: OwnerCall) -> Response:
         raise BadRequest("a memory needs a text")
     key = call.request.headers.get("idempotency-key")
     fields = call.fields if key is None else {"key": key, **call.fields}
-    shape = await agent_calls.save(call_site_of(instance), call.who, fields)
+    shape = await agent_calls.CALLS["save"](call_site_of(instance), call.who, fields)
     return JSONResponse(shape, 201 if shape["state"] == "stored" else 200)
 
 
 async def forget(instance: Instance, call: OwnerCall) -> Shape:
     """Count what would be forgotten; with the token that confirms it, forget it."""
-    return await agent_calls.forget(call_site_of(instance), call.who, call.fields)
+    return await agent_calls.CALLS["forget"](call_site_of(instance), call.who, call.fields)
 
 
 async def ask(instance: Instance, call: OwnerCall) -> Shape:

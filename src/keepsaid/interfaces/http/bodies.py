@@ -122,8 +122,12 @@ class Bodies:
 async def body_of(request: Request, bytes_max: int) -> bytes:
     """The raw body; raises TooLarge before more than the limit was read, Busy when too much is held already.
 
+    Raises UnknownEncoding for a compressed body: how large that is would be known only once it was read.
+
     What it holds of the budget is given back when the request is answered.
     """
+    if (encoding := request.headers.get("content-encoding", "identity").strip().lower()) not in ("", "identity"):
+        raise responses.UnknownEncoding(f"the body is encoded as {normal.cut(encoding, 40)!r}: send it as it is")
     declared = request.headers.get("content-length", "")
     if len(declared) > _DIGITS_MAX:
         raise TooLarge(f"the body has more than {bytes_max:,} bytes")

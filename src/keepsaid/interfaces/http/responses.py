@@ -96,7 +96,14 @@ class BadRequest(errors.InputError):
     hint = _PAGE
 
 
+class UnknownEncoding(BadRequest):
+    """The body is compressed, which no route takes."""
+
+    code = "KS-HTTP-ENCODING"
+
+
 _STATUS: Mapping[int, tuple[type[errors.KeepsaidError], ...]] = {
+    415: (UnknownEncoding,),
     400: (BadRequest,),
     401: (Unauthorised, errors.Forged),
     403: (ForeignCaller, errors.NotAllowed),
@@ -133,17 +140,24 @@ def problem(error: errors.KeepsaidError, *, owner: bool = False) -> JSONResponse
     title = shown_title(error, owner=owner)
     body = {"type": "about:blank", "title": title, "status": status, "code": error.code}
     body |= {"safe": error.safe, "hint": _PAGE if is_command and not owner else error.hint}
-    headers = {"Retry-After": "5"} if status == 503 else {}
+    headers = {"Retry-After": "5"} if status == 503 else challenge_of(error)
     return JSONResponse(body, status, headers, media_type="application/problem+json")
 
 
-def unrouted(request: Request, error: Exception) -> Response:
+def challenge_of(error: errors.KeepsaidError) -> dict[str, str]:
+    """The header that says how to come in (RFC 9110, 11.6.1), for a caller without a right token."""
+    return {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthorised) else {}
+
+
+def unrouted(
+    request: Request, error: Exception, render: Callable[[errors.KeepsaidError], Response] = problem
+) -> Response:
     """The response where no route takes a request."""
     if isinstance(error, HTTPException) and error.status_code == 405:
-        response = problem(MethodNotAllowed(f"{request.url.path} does not take {request.method}"))
+        response = render(MethodNotAllowed(f"{request.url.path} does not take {request.method}"))
         response.headers.update(error.headers or {})
         return response
-    return problem(NotFound(f"there is nothing at {request.url.path}", hint=_PAGE))
+    return render(NotFound(f"there is nothing at {request.url.path}", hint=_PAGE))
 
 
 _ROWS_MAX = 1_000

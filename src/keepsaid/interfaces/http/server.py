@@ -29,11 +29,10 @@ from keepsaid.interfaces.http import (
     connections,
     mcp,
     openapi,
-    responses,
     routes,
 )
 from keepsaid.interfaces.http import gate as gates
-from keepsaid.interfaces.http.openai.routes import OpenAIEndpoint
+from keepsaid.interfaces.http.openai.routes import OpenAIEndpoint, unrouted
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.http")
@@ -103,7 +102,7 @@ class FreshKeys:
 
 
 def application(instance: Instance, gate: gates.Gate, stopping: asyncio.Event) -> Starlette:
-    handlers = {404: responses.unrouted, 405: responses.unrouted}
+    handlers = {404: unrouted, 405: unrouted}
     door, openai = mcp.McpDoor(instance, gate), OpenAIEndpoint(instance, gate, stopping)
     described = (*routes.routes(instance, gate, stopping), *openai.routes(), *mcp.routes(door))
     served = (*described, openapi.route(described))

@@ -39,6 +39,7 @@ _LOOK_MS = 1_000
 """How often a turn looks for a result that another process took in."""
 
 _CHARS_MAX = 100_000
+_WENT_ON = "the client went on with another message, and makes no calls for this one"
 
 
 class ClientTools:
@@ -80,11 +81,28 @@ class ClientTools:
         if (waiting := self._waiting.get(message_id)) is not None:
             waiting.set()
 
+    async def leave(self, message_id: int, results: Sequence[ResultOfClient]) -> None:
+        """End the wait of a message's turn whose client goes on with another message, perhaps with some of the results.
+
+        The turn makes no more calls of its client.
+        """
+        if not (pending := await self.pending(message_id)):
+            return
+        texts = {one.call_id: one.text for one in results}
+        await self._keep(_left(message_id), "1")
+        for call in pending:
+            text = normalise(texts[call.id])[:_CHARS_MAX] if call.id in texts else f"error: {_WENT_ON}"
+            await self._keep(_result(message_id, call.id), json.dumps(text))
+        if (waiting := self._waiting.get(message_id)) is not None:
+            waiting.set()
+
     def _tool(self, claimed: ClaimedBatch, offered: OfferedTool, names: AbstractSet[str]) -> Tool:
         message = claimed.messages[-1]
 
         async def run(arguments: dict[str, Json]) -> str:
             call = CallOfClient(CALL_ID.get() or f"call-{message.id}", offered.name, json.dumps(arguments))
+            if await self._is_left(message.id, call):
+                raise ToolError(_WENT_ON)
             noted = calls_from_text(await self._notes.note(_call(message.id), self._clock.now_ms()))
             if call not in noted:
                 await self._keep(_call(message.id), calls_as_text(_with_later(call, names)))
@@ -102,6 +120,12 @@ class ClientTools:
             # the client makes the call, and decides about it as it does with any model's
             serves=Trust.EXTERNAL,
         )
+
+    async def _is_left(self, message_id: int, call: CallOfClient) -> bool:
+        """Whether the client went on to another message, and did not make a call before."""
+        now = self._clock.now_ms()
+        is_left = bool(await self._notes.note(_left(message_id), now))
+        return is_left and not await self._notes.note(_result(message_id, call.id), now)
 
     async def _result_of(self, message_id: int, call: CallOfClient) -> str:
         until = self._clock.due_ms() + 1_000 * WAIT_S
@@ -154,6 +178,10 @@ def _arguments(text: str) -> str:
 def _refuse(what: str, ids: Iterable[str]) -> NoReturn:
     named = ", ".join(repr(cut(one, 80)) for one in sorted(ids))
     raise InputError(f"{what}: {named}", safe="Nothing was changed.")
+
+
+def _left(message_id: int) -> str:
+    return f"client-left:{message_id}"
 
 
 def _call(message_id: int) -> str:

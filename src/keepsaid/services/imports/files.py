@@ -112,12 +112,17 @@ class ImportFiles:
             yield
         except _BROKEN as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or "it is damaged"
-            raise refused(f"{self.path}: {name} cannot be read ({why})") from error
+            raise refused(f"{self.where(name)} cannot be read ({why})") from error
 
     def head(self, name: str) -> bytes:
         """The first HEAD_BYTES of a file."""
         with self.open(name) as file:
             return file.read(HEAD_BYTES)
+
+    def where(self, name: str) -> str:
+        """A file of it, as an error names it."""
+        is_itself = self.path.name == name and self.path.is_file()
+        return str(self.path) if is_itself else f"{self.path}: {name}"
 
     def text(self, name: str) -> str:
         """A text file; bytes that are not UTF-8 become U+FFFD."""
@@ -129,13 +134,13 @@ class ImportFiles:
         try:
             return json.loads(raw.decode("utf-8-sig"))
         except RecursionError as error:
-            raise refused(f"{self.path}: {name} is nested too deeply") from error
+            raise refused(f"{self.where(name)} is nested too deeply") from error
         except ValueError as error:
-            raise refused(f"{self.path}: {name} is not JSON, or is not whole") from error
+            raise refused(f"{self.where(name)} is not JSON, or is not whole") from error
 
     def _whole(self, name: str, limit: int) -> bytes:
         if (size := self._found[name].size) > limit:
-            raise refused(f"{self.path}: {name} has {size:,} bytes; {limit:,} are allowed")
+            raise refused(f"{self.where(name)} has {size:,} bytes; {limit:,} are allowed")
         with self.open(name) as file:
             return file.read(limit)
 

@@ -80,11 +80,11 @@ def items_in(files: ImportFiles, name: str) -> Iterator[Any]:
         try:
             yield from _items(_JsonText(file))
         except RecursionError as error:
-            raise refused(f"{files.path}: {name} is nested too deeply") from error
+            raise refused(f"{files.where(name)} is nested too deeply") from error
         except json.JSONDecodeError as error:
-            raise refused(f"{files.path}: {name} is not JSON, or is not whole") from error
+            raise refused(f"{files.where(name)} is not JSON, or is not whole") from error
         except ValueError as error:
-            raise refused(f"{files.path}: {name} is not JSON: {error}") from error
+            raise refused(f"{files.where(name)} is not JSON: {error}") from error
 
 
 def _items(text: _JsonText) -> Iterator[Any]:
@@ -112,7 +112,7 @@ def objects_in(files: ImportFiles, name: str) -> Iterator[tuple[int, dict[str, A
         while line := file.readline(LINE_BYTES_MAX + 1):
             number += 1
             if len(line) > LINE_BYTES_MAX:
-                raise refused(f"{files.path}: line {number} of {name} has more than {LINE_BYTES_MAX:,} bytes")
+                raise refused(f"{files.where(name)}: line {number} has more than {LINE_BYTES_MAX:,} bytes")
             if line.strip():
                 yield number, _object(line)
 

@@ -62,7 +62,7 @@ class LettaReader:
             for agent in list_in(agents):
                 yield from _agent(dict_in(agent), name, now)
             if not isinstance(document, list) and not {"passages", "agents", "core_memory"} & fields.keys():
-                raise refused(f"{files.path}: {name} is neither an agent file nor a list of passages")
+                raise refused(f"{files.where(name)} is neither an agent file nor a list of passages")
 
 
 def _documents(files: ImportFiles) -> list[str]:

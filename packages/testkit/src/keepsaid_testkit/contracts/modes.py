@@ -9,12 +9,15 @@ from keepsaid.domain.commits import Dispatch, TurnCommit
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.context import Made
 from keepsaid.domain.effects import MemoryAction, SetIncognito, SetPaused, StageMemory
+from keepsaid.domain.message import Lane
+from keepsaid.domain.prompt import Role
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import COMMAND_RULE
 from keepsaid.domain.session import MarkUnprocessed
 from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Outcome, Usage
 from keepsaid.domain.views import PausedConversation, Story
 from keepsaid.testing.builders import AT_ONCE, lane_of, outcome, routed, said, verdict
+from keepsaid_testkit.contracts.forks import fork_lane, placed, settled, shown
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 COMMAND = verdict(rule=COMMAND_RULE)
@@ -106,8 +109,24 @@ class PauseContract:
         assert [(one.lane.key, one.waiting, one.paused) for one in lines if one.waiting] == [(topic.lane.key, 1, True)]
 
 
+async def is_in_incognito(store: ContractStore, lane: Lane) -> bool:
+    """Whether what is said in a lane now is said in incognito."""
+    line = await store.line(lane)
+    return line is not None and line.incognito
+
+
 class IncognitoContract:
     """What is said in incognito stays in its lane, also when it is answered after the end of incognito."""
+
+    async def test_a_fork_of_a_message_in_incognito_is_in_incognito_and_has_what_was_said(
+        self, store: ContractStore
+    ) -> None:
+        road = StoreDriver(store)
+        one = await settled(road, replace(placed("one", "place one"), incognito=True), "answer to one")
+        assert await is_in_incognito(store, placed("", "").lane)
+        await road.receive(placed("two", "place two", fork="f", after=one))
+        assert await is_in_incognito(store, fork_lane("f"))
+        assert await shown(store, fork_lane("f")) == [(Role.USER, "one"), (Role.ASSISTANT, "answer to one")]
 
     async def test_nothing_of_it_is_work_of_memory(self, store: ContractStore) -> None:
         """No episodes, no staged requests, no mark of its session, no copy of a summary."""

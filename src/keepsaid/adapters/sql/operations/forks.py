@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.operations import sessions
+from keepsaid.adapters.sql.operations import routing, sessions
 from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, as_json, column, every, load, one, only, reads, scalar
 from keepsaid.domain.client_history import VERSIONS_MAX, ChainedMessage
 from keepsaid.domain.commits import Arrival
@@ -15,28 +15,35 @@ from keepsaid.domain.message import Lane
 SQL = load("forks")
 
 
-def begin(db: SqlSession, lane: Lane, lane_id: int, after: int, at: int) -> None:
-    """Let a new lane begin with the context of another one of its conversation, as it was after a message.
+def begin(db: SqlSession, lane: Lane, lane_id: int, arrival: Arrival) -> None:
+    """Begin a new lane: in incognito if its first message asks for it, and as a fork if that names a message before.
 
-    It gets the summary and the records, which belong to the same messages and replies as before and to no session of
-    the lane: nothing collects them again. What was said in incognito, and what is altered on disk, stays behind.
+    A fork has the context of another lane of its conversation, as it was after that message. It gets the summary and
+    the records, which belong to the same messages and replies as before and to no session of the lane: nothing collects
+    them again. A fork after a message in incognito is in incognito too. To any other fork, what was said in incognito
+    stays behind, as what is altered on disk always does.
     """
-    if (home := one(db, SQL["home"], (after, *lane[:3]))) is None:
+    after, incognito = arrival.inbound.forks_after, arrival.inbound.incognito
+    home = None if after is None else one(db, SQL["home"], (after, *lane[:3]))
+    incognito = incognito or (home is not None and routing.is_incognito(db, home[0], home[2], home[2]))
+    if incognito:
+        db.post(SQL["begin_incognito"], (lane_id,))
+    if after is None or home is None:
         return
-    parent_id, length = home
+    parent_id, length, _ = home
     until = _answered_until(db, parent_id, after) or length
     covered, version = _covered(db, parent_id, until)
     span = (parent_id, max(covered, until - TAIL_MAX), until)
     positions = column(db, SQL["between"], span)
     altered = db.altered("transcript", positions, parent_id) if positions else ()
-    db.post(SQL["copy_records"], (lane_id, *span, db.numbers([0, *sorted(altered)])))
+    db.post(SQL["copy_records"], (lane_id, *span, db.numbers([0, *sorted(altered)]), incognito))
     db.post(SQL["count_records"], (lane_id,))
     secret = scalar(db, sessions.SQL["incognito_between"], (parent_id, 1, covered))
     if version is not None and not secret and not db.altered("lane_summary", [version], parent_id):
         text, kind, model, messages, chars, made_at, trust = only(db, SQL["summary"], (parent_id, version))
         made = (text, kind, model, made_at, messages, chars, trust)
         db.post(sessions.SQL["keep_summary"], (lane_id, 1, 1, 0, *made))
-        db.post(sessions.SQL["set_head"], (lane_id, 1, 0, 0, 0, 1, at))
+        db.post(sessions.SQL["set_head"], (lane_id, 1, 0, 0, 0, 1, arrival.at))
 
 
 def placing(arrival: Arrival) -> list[Row]:

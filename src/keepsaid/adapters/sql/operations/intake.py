@@ -277,8 +277,8 @@ class MessageInserter:
                 previous_id = arrival.id
                 if number % MARKED_EACH == 0:
                     marks.append((lane_id, number, arrival.id))
-            if head == len(gain) and (after := gain[0].arrival.inbound.forks_after) is not None:
-                forks.begin(db, lane, lane_id, after, gain[0].arrival.at)
+            if head == len(gain):
+                forks.begin(db, lane, lane_id, gain[0].arrival)
         write_rows(db, SQL["keep_messages"], rows)
         write_rows(db, SQL["keep_marks"], marks)
         write_rows(db, SQL["keep_addressed"], [(one.arrival.id,) for one in fresh if one.arrival.inbound.addressed])

@@ -27,7 +27,7 @@ FROM message JOIN lane ON lane.id = message.lane_id
 WHERE message.id = ?1 AND lane.channel = ?2 AND lane.account = ?3
 
 -- name: home
-SELECT message.lane_id, lane.transcript FROM message JOIN lane ON lane.id = message.lane_id
+SELECT message.lane_id, lane.transcript, message.number FROM message JOIN lane ON lane.id = message.lane_id
 WHERE message.id = ?1 AND lane.channel = ?2 AND lane.account = ?3 AND lane.conversation = ?4
 
 -- name: shown_at
@@ -57,7 +57,10 @@ SELECT ?1, row_number() OVER (ORDER BY position), session_id, turn_id, role, spe
   created_at, sender, trust, direct, unprompted
 FROM transcript
 WHERE lane_id = ?2 AND position > ?3 AND position <= ?4 AND position NOT IN (SELECT value FROM carray(?5))
-  AND NOT EXISTS (SELECT 1 FROM session WHERE session.id = transcript.session_id AND session.incognito = 1)
+  AND (?6 = 1 OR NOT EXISTS (SELECT 1 FROM session WHERE session.id = transcript.session_id AND session.incognito = 1))
+
+-- name: begin_incognito
+INSERT INTO incognito_span (lane_id, first) VALUES (?1, 1) ON CONFLICT DO NOTHING
 
 -- name: count_records
 UPDATE lane SET transcript = (SELECT count(*) FROM transcript WHERE lane_id = ?1) WHERE id = ?1

@@ -19,11 +19,17 @@ from keepsaid.domain.message import Lane
 from keepsaid.domain.principal import Principal
 from keepsaid.domain.receipt import chosen_in, missing_in
 from keepsaid.domain.turn import CUT, StepKind, Usage
-from keepsaid.errors import InputError, Stopping
+from keepsaid.errors import InputError, KeyConflict, Stopping
 from keepsaid.interfaces.http.bodies import run_on_reader
 from keepsaid.interfaces.http.gate import KeyWatch
 from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields
-from keepsaid.interfaces.http.openai.conversation import answer_name, header_text, message_key, named_conversation
+from keepsaid.interfaces.http.openai.conversation import (
+    answer_name,
+    header_text,
+    is_temporary,
+    message_key,
+    named_conversation,
+)
 from keepsaid.interfaces.http.responses import NotAnswered
 from keepsaid.interfaces.http.sent_files import FILES, read_files, receive_with_files
 from keepsaid.pipeline.prompt.client_parts import ClientContext
@@ -32,6 +38,8 @@ from keepsaid.text.normal import cut
 from keepsaid.values import frozen
 
 _AGAIN = "the same call again gets the answer"
+_OUTAGE_MS = 5_000
+"""Milliseconds until the next try of a turn for which a client is kept waiting."""
 
 
 class ChatSite(NamedTuple):
@@ -124,7 +132,15 @@ async def begin(site: ChatSite, wanted: ChatBody, call: ClientCall, *, goes_on: 
     context = ClientContext(wanted.instructions, wanted.tools, wanted.tokens_max)
     inbound = await chats.inbound(who, place, context, named)
     files, contents = (sent.files, sent.contents) if sent is not None else ((), ())
-    received = await receive_with_files(site.request, instance, replace(inbound, files=files), contents)
+    inbound = replace(inbound, files=files, incognito=call.temporary)
+    await chats.leave_before(inbound, wanted.late_results)
+    try:
+        received = await receive_with_files(site.request, instance, inbound, contents)
+    except KeyConflict as error:
+        if not call.key:
+            raise
+        what = f"the name {cut(call.key, 80)!r} of this message was used before for another one"
+        raise KeyConflict(what, safe=error.safe, hint=error.hint) from error
     return StoredCall(received.id, received.lane, instance.clock.now_ms(), wanted)
 
 
@@ -147,16 +163,27 @@ async def _with_results(site: ChatSite, wanted: ChatBody, call: ClientCall) -> S
 async def follow(site: ChatSite, chat: StoredCall) -> AsyncGenerator[AnswerProgress, None]:
     """What happens to a message until it is settled.
 
-    Raises Stopping where the server stops before that, and the error of the gate where the key is not let in any more.
+    Raises Stopping where the server stops before that, NotAnswered where the answer waits for the end of an outage or
+    a pause, and the error of the gate where the key is not let in any more.
     """
     asking, over = site.instance.services.asking, site.stopping.is_set
     async with aclosing(asking.follow(chat.message_id, chat.lane, over)) as progress:
         async for one in progress:
             await site.watch.check()
+            _check_not_held(one, site.instance.clock.due_ms())
             yield one
             if one.story.state in SETTLED:
                 return
     raise Stopping("the server stops before the answer is there", safe="The message is stored.", hint=_AGAIN)
+
+
+def _check_not_held(progress: AnswerProgress, now: int) -> None:
+    """Raise NotAnswered where a client would wait for long, at `now` (milliseconds): its next call asks again."""
+    if progress.kind == "waiting" and progress.paused:
+        raise NotAnswered(f"the conversation is paused until a message says /resume; {_AGAIN} then")
+    batch = progress.story.batch
+    if batch is not None and batch.state == "queued" and batch.deferrals and batch.ready_at - now > _OUTAGE_MS:
+        raise NotAnswered(f"the model does not answer now, and is asked again later; {_AGAIN} once it is there")
 
 
 async def answer_of(instance: Instance, story: views.Story, request: ChatBody = NOTHING_ASKED) -> Answered:
@@ -254,4 +281,5 @@ def call_of(site: ChatSite, wanted: ChatBody, fields: Fields, named: str = "") -
     conversation = named_conversation(site.request, settings, site.who, named, otherwise)
     speaker = site.who.sender if site.who.people else ""
     key, answer = message_key(site.request), answer_name(site.request)
-    return ClientCall(wanted.lines, conversation, key, speaker=speaker, answer=answer)
+    temporary = is_temporary(site.request, named)
+    return ClientCall(wanted.lines, conversation, key, speaker=speaker, answer=answer, temporary=temporary)

@@ -12,13 +12,14 @@ from keepsaid.config.openai import OpenAIConfig
 from keepsaid.domain.chat_call import ChatTurn
 from keepsaid.domain.principal import Principal
 from keepsaid.interfaces.http.openai.problems import BadParameter
-from keepsaid.text.normal import digest, is_storable
+from keepsaid.text.normal import digest, is_storable, kind_of
 
 OWN = "x-keepsaid-conversation"
 """The header that names a conversation before any other; the same name as in the calls of agents."""
 
 _KEYS = ("idempotency-key", "x-keepsaid-message")
 _ANSWER = "x-keepsaid-answer"
+_CHAT, _TEMPORARY = "x-openwebui-chat-id", "local:"
 _PERSON, _PERSON_CALLED = "x-openwebui-user-id", "x-openwebui-user-name"
 _CHARS_MAX, _CALLED_CHARS_MAX = 200, 100
 _UNFILLED = "{{"
@@ -28,9 +29,12 @@ _UNFILLED = "{{"
 def speaker_of(request: Request, who: Principal, fields: Mapping[str, object]) -> Principal:
     """Who speaks: the person that a call names, where its key is that of a program with people of its own.
 
-    The protocol replaces the field `user` by `safety_identifier` and one that names no person.
+    The protocol replaces the field `user` by `safety_identifier` and one that names no person. Raises BadParameter.
     """
     given = (fields.get("safety_identifier"), fields.get("user"), _header(request, _PERSON))
+    for name, value in zip(("safety_identifier", "user"), given, strict=False):
+        if who.people and value is not None and not isinstance(value, str):
+            raise BadParameter(f"{name} must be text, not {kind_of(value)}", name)
     person = next((one.strip() for one in given if isinstance(one, str) and one.strip()), "")
     called = unquote(_header(request, _PERSON_CALLED))  # the client sends it as part of an address
     return who.speaking_as(_fitting(person), called[:_CALLED_CHARS_MAX] if is_storable(called) else "")
@@ -50,12 +54,21 @@ def named_conversation(
     """
     own = named or _header(request, OWN)
     if own and (len(own) > _CHARS_MAX or not is_storable(own)):
-        raise BadParameter(f"a conversation must have 1 to {_CHARS_MAX} characters", OWN)
+        what = f"a conversation must have 1 to {_CHARS_MAX} characters, none of them NUL or half a surrogate pair"
+        raise BadParameter(what, "conversation" if named else OWN)
     found = own or next((given for name in settings.conversation_headers if (given := _header(request, name))), "")
     found = found or otherwise
     if not found and not who.direct and not who.everything:
         raise BadParameter(f"others are in the conversations of this key: name the conversation in {OWN}", OWN)
     return _of_person(who, _fitting(found)) if found else ""
+
+
+def is_temporary(request: Request, named: str = "") -> bool:
+    """Whether a call belongs to a temporary chat, which is not remembered.
+
+    Open WebUI keeps no such chat, and gives it an id with a prefix (src/lib/components/chat/Chat.svelte in 0.6).
+    """
+    return any(one.startswith(_TEMPORARY) for one in (named, _header(request, OWN), _header(request, _CHAT)))
 
 
 def message_key(request: Request) -> str:

@@ -26,9 +26,14 @@ def list_models(instance: Instance, who: Principal) -> Shape:
     return {"object": "list", "data": [_shape(name) for name in _names(instance, who)]}
 
 
+def is_listed(instance: Instance, who: Principal, name: str) -> bool:
+    """Whether a caller may use a model."""
+    return name in _names(instance, who)
+
+
 def show_model(instance: Instance, who: Principal, name: str) -> Shape:
     """One of them. Raises NoSuchModel."""
-    if name not in _names(instance, who):
+    if not is_listed(instance, who, name):
         raise no_model(name)
     return _shape(name)
 

@@ -28,11 +28,24 @@ class BadParameter(responses.BadRequest):
         self.param = param
 
 
+class NoEarlierResponse(BadParameter):
+    """The response that a call goes on after was deleted, or is none of this caller."""
+
+    code = "KS-HTTP-EARLIER"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, "previous_response_id")
+
+
 class NoSuchModel(responses.NotFound):
     """There is no such model, or the key may not use it."""
 
     code = "KS-HTTP-MODEL"
     hint = "GET /v1/models lists the models"
+
+
+_NAMED = {NoSuchModel: "model_not_found", NoEarlierResponse: "previous_response_not_found"}
+"""Errors that the protocol has a code for."""
 
 
 def status_of(error: errors.KeepsaidError) -> int:
@@ -46,7 +59,7 @@ def status_of(error: errors.KeepsaidError) -> int:
 def openai_problem(error: errors.KeepsaidError, *, owner: bool = False) -> JSONResponse:
     """The response for an error; `owner` says whether the caller is the owner."""
     status = status_of(error)
-    headers = {"Retry-After": _RETRY_S[status]} if status in _RETRY_S else {}
+    headers = {"Retry-After": _RETRY_S[status]} if status in _RETRY_S else responses.challenge_of(error)
     return JSONResponse(error_body(error, owner=owner), status, headers)
 
 
@@ -59,5 +72,6 @@ def error_body(error: errors.KeepsaidError, *, owner: bool = False) -> dict[str,
     if isinstance(error, errors.EmbedderError):
         message = "the embedder cannot answer"
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    code = "model_not_found" if isinstance(error, NoSuchModel) else _CODES.get(status, error.code)
+    named = next((code for one, code in _NAMED.items() if isinstance(error, one)), "")
+    code = named or _CODES.get(status, error.code)
     return {"error": {"message": message, "type": kind, "param": getattr(error, "param", None), "code": code}}

@@ -20,7 +20,7 @@ from keepsaid.domain.principal import Principal
 from keepsaid.errors import KeepsaidError, ModelUnavailable
 from keepsaid.interfaces.http.bodies import FREE_BYTES, run_on_reader
 from keepsaid.interfaces.http.openai.chats import ChatSite
-from keepsaid.interfaces.http.openai.conversation import conversation_of, header_text, is_background
+from keepsaid.interfaces.http.openai.conversation import conversation_of, header_text, is_background, is_temporary
 from keepsaid.interfaces.http.openai.models import PROXY, proxy_named
 from keepsaid.interfaces.http.openai.problems import error_body
 from keepsaid.interfaces.http.openai.tee import StreamTee, whole_answer
@@ -99,7 +99,8 @@ class MemoryProxy:
         if turn is None or settings.memory == "off" or is_background(request, openai, turn):
             return plan
         conversation = conversation_of(request, openai, who, turn)
-        plan = replace(plan, conversation=conversation, turn=turn if settings.writes else None)
+        is_recorded = settings.writes and not is_temporary(request)
+        plan = replace(plan, conversation=conversation, turn=turn if is_recorded else None)
         if not settings.reads:
             return plan
         return replace(plan, context=await self._memory.recall(who, conversation, turn, settings.tokens_max))

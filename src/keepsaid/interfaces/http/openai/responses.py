@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from keepsaid.app.instance import Instance
+from keepsaid.domain.client_history import ChainedMessage
 from keepsaid.domain.client_tools import CallOfClient
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.principal import Principal
@@ -21,6 +22,7 @@ from keepsaid.interfaces.http.openai.background import background_task, complete
 from keepsaid.interfaces.http.openai.chat_requests import ChatBody, Fields, response_request
 from keepsaid.interfaces.http.openai.completions import STREAM_HEADERS, event, pieces
 from keepsaid.interfaces.http.openai.models import AGENT
+from keepsaid.interfaces.http.openai.problems import BadParameter, NoEarlierResponse
 from keepsaid.interfaces.http.responses import ConfirmedResponse, NotFound
 from keepsaid.services.inbox import SETTLED
 
@@ -57,8 +59,10 @@ async def respond(site: chats.ChatSite, fields: Fields) -> Response:
         return _background_response(site, wanted, await complete_in_background(site, wanted, task))
     named = _conversation(fields)
     call = chats.call_of(site, wanted, fields, named)
-    if (earlier := _text(fields, "previous_response_id")) and not named:
-        before = await site.instance.services.chats.message(site.who, _number(earlier))
+    if earlier := _text(fields, "previous_response_id"):
+        if named:
+            raise BadParameter("previous_response_id and conversation exclude each other: send one", "conversation")
+        before = await _earlier(site, earlier)
         call = replace(call, conversation=before.lane.conversation, follows=before)
     chat = await chats.begin(site, wanted, call, goes_on=bool(named))
     shape = {**_head(_Named.of(chat)), "previous_response_id": earlier or None}
@@ -116,19 +120,27 @@ async def fetch(instance: Instance, who: Principal, response_id: str) -> Respons
     return ConfirmedResponse({**_head(named), **_finished(named, answer)}, done)
 
 
+async def _earlier(site: chats.ChatSite, response_id: str) -> ChainedMessage:
+    """The message of an earlier response. Raises NoEarlierResponse for one that this caller does not have."""
+    try:
+        return await site.instance.services.chats.message(site.who, _number(response_id))
+    except (InputError, NotFound) as error:
+        raise NoEarlierResponse(error.what) from error
+
+
 def _conversation(fields: Fields) -> str:
-    """The conversation that the body names: its id, or an object with one."""
+    """The conversation that the body names: its id, or an object with one. Raises BadParameter."""
     given = fields.get("conversation")
     given = given.get("id") if isinstance(given, dict) else given
     if given is not None and not isinstance(given, str):
-        raise InputError("conversation must be the name of one, or an object with its id")
+        raise BadParameter("conversation must be the name of one, or an object with its id", "conversation")
     return given or ""
 
 
 def _text(fields: Fields, name: str) -> str:
     given = fields.get(name)
     if given is not None and not isinstance(given, str):
-        raise InputError(f"{name} must be text")
+        raise BadParameter(f"{name} must be text", name)
     return given or ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import Request
@@ -18,7 +19,7 @@ from keepsaid.interfaces.http.openai import completions, embeddings
 from keepsaid.interfaces.http.openai import responses as agent
 from keepsaid.interfaces.http.openai.chats import ChatSite
 from keepsaid.interfaces.http.openai.conversation import speaker_of
-from keepsaid.interfaces.http.openai.models import AGENT, PROXY, list_models, no_model, show_model
+from keepsaid.interfaces.http.openai.models import AGENT, PROXY, is_listed, list_models, no_model, show_model
 from keepsaid.interfaces.http.openai.problems import BadParameter, openai_problem
 from keepsaid.interfaces.http.openai.proxy import MemoryProxy
 from keepsaid.interfaces.schema import ANY, TEXT, gives, takes
@@ -106,6 +107,8 @@ class OpenAIEndpoint:
         self, answer: Answer, request: Request, who: Principal, fields: Mapping[str, object]
     ) -> Response:
         if (model := _model_of(fields)) != AGENT:
+            if model.startswith(PROXY) and is_listed(self._instance, who, model):
+                raise BadParameter(f"{model} is a memory proxy, which answers /v1/chat/completions alone", "model")
             raise no_model(model)
         return await answer(self._site(request, who), fields)
 
@@ -120,6 +123,20 @@ class OpenAIEndpoint:
                 "the OpenAI-compatible endpoint is off: no key is set", hint="keepsaid config show keys"
             )
         return self._gate.caller(request, scopes)
+
+
+_OF_PROTOCOL = re.compile(
+    r"/v1/(?:chat/completions|completions|responses|models|embeddings|audio|images|files|moderations|assistants"
+    r"|threads|realtime)(?:/.*)?"
+)
+"""Paths of the protocol, of which keepsaid has some."""
+
+
+def unrouted(request: Request, error: Exception) -> Response:
+    """The response where no route takes a request: in OpenAI's form at addresses of the protocol."""
+    if _OF_PROTOCOL.fullmatch(request.url.path):
+        return responses.unrouted(request, error, openai_problem)
+    return responses.unrouted(request, error)
 
 
 def _model_of(fields: Mapping[str, object]) -> str:
