@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +186,17 @@ async def test_a_client_that_goes_on_without_waiting_is_answered_at_once(tmp_pat
         shown = [str(one["content"]) for one in here.model.requests[1].messages if one["role"] == "tool"]
         assert [text for text in shown if text.startswith("did")] == [f"did {n}" for n in range(len(results))]
         assert await here.stored() == ["Close the house", "Never mind"]
+
+
+async def test_a_call_that_comes_twice_ends_no_wait_of_its_own_turn(tmp_path: Path) -> None:
+    async with agent(tmp_path, closing) as here, here.client() as client:
+        create: Any = client.chat.completions.create
+        await create(model="keepsaid", messages=[user("Close the house")], tools=TOOLS)
+        [story] = await here.site.instance.operations.find(MessageFilter(limit=1))
+        chats, inbound = here.site.instance.services.chats, story.message.inbound
+        assert inbound.lane == story.message.lane
+        await chats.leave_before(inbound, ())
+        assert len(await chats.pending(story.message.id)) == 3
+        other = replace(inbound, marks=replace(inbound.marks, external_id="another"))
+        await chats.leave_before(other, ())
+        assert not await chats.pending(story.message.id)

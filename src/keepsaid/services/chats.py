@@ -165,10 +165,13 @@ class ChatService:
         """Let the turn before a new message end, if it waits for tools of the client, which goes on without waiting.
 
         `results` are those that the client has nevertheless. Otherwise the new message would wait behind that turn.
+        The turn of the message itself, which an equal call may have put in meanwhile, goes on.
         """
         here = inbound.origin.channel, inbound.origin.account, inbound.origin.conversation
         before = await self._store.histories.newest(here)
-        if self._tools is not None and before is not None and before.lane == inbound.lane:
+        if self._tools is None or before is None or before.key == inbound.marks.external_id:
+            return
+        if before.lane == inbound.lane:
             await self._tools.leave(before.id, results)
 
     async def pending(self, message_id: int) -> tuple[CallOfClient, ...]:
