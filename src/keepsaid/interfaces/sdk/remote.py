@@ -11,12 +11,10 @@ from urllib.parse import quote
 
 from keepsaid.config import Home
 from keepsaid.errors import HomeBusy, NotRunning
-from keepsaid.interfaces.sdk.agents import ACCOUNT, DIRECT, SENDER, AgentMemory, running_at
+from keepsaid.interfaces.sdk.agents import ACCOUNT, DIRECT, SENDER, AgentMemory, client_for, running_at
 from keepsaid.interfaces.sdk.remote_inbox import RemoteInbox
 from keepsaid.interfaces.sdk.remote_memory import RemoteEvents, RemoteMemory
 from keepsaid.interfaces.sdk.values import Message, Reply
-
-_TIMEOUT_S = 30.0
 
 
 class RemoteInstance:
@@ -37,10 +35,7 @@ class RemoteInstance:
             raise busy from None
 
     async def __aenter__(self) -> RemoteInstance:
-        import httpx2  # noqa: PLC0415 - only who asks elsewhere needs it
-
-        head = {"Authorization": f"Bearer {self._token}"}
-        self._client = await httpx2.AsyncClient(headers=head, timeout=_TIMEOUT_S, trust_env=False).__aenter__()
+        self._client = await client_for(self._url, {"Authorization": f"Bearer {self._token}"}).__aenter__()
         return self
 
     async def __aexit__(
