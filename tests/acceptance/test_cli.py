@@ -285,6 +285,8 @@ def test_help_and_wrong_usage(fresh: Program, capsys: pytest.CaptureFixture[str]
     error = inside(fresh, capsys, "inbox", "ls", "--json", "--state", "lost", code=2).json["error"]
     assert error["code"] == "KS-USE"
     assert error["hint"] == "keepsaid inbox ls --help"
+    for word, hint in (("connect", "ext connect "), ("backup", "data backup "), ("ls", ""), ("nonsense", "")):
+        assert inside(fresh, capsys, word, "--json", code=2).json["error"]["hint"] == f"keepsaid {hint}--help", word
 
 
 def test_nothing_was_ever_stored(fresh: Program, capsys: pytest.CaptureFixture[str]) -> None:

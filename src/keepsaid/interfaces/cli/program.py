@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from keepsaid.errors import ConfigError, HomeError, InputError, KeepsaidError, NotRunning, installation
-from keepsaid.interfaces.cli.commands import plugin_commands, tree
+from keepsaid.interfaces.cli.commands import plugin_commands, tree, walk
 from keepsaid.interfaces.cli.console import CliSession, begin, command_of, envelope, folded, say, session
 from keepsaid.interfaces.cli.escapes import VisibleRecord, visible
 from keepsaid.text.normal import normalise
@@ -248,8 +248,11 @@ def _named_as_now(rest: list[str]) -> list[str]:
 
 
 def _help(called: Any, rest: list[str]) -> str:
-    """What tells how to write the command of a command line."""
+    """What tells how to write the command of a command line; of one that stands below another, where it stands."""
     words, below = ["keepsaid"], getattr(called, "commands", {})
+    there = [] if rest[0] in below else [path for path, _ in walk(tree([], shared)) if path[-1] == rest[0]]
+    if len(there) == 1:
+        return " ".join([*words, *there[0], "--help"])
     for word in rest:
         if word not in below:
             break
