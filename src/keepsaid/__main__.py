@@ -1,7 +1,8 @@
-"""The program's entry: `keepsaid`, or `python -m keepsaid` (short: python runs it)."""
+"""The program's entry: `keepsaid`, or `python -m keepsaid`."""
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -20,8 +21,25 @@ def tune() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # vectors are made beside the event loop, not on every core
 
 
+_CODE: list[int] = []
+"""The exit code, once the command is over."""
+
+
+def _leave() -> None:
+    """End the process where Python would begin to take its modules apart, which takes 0.1 s and serves nobody.
+
+    Registered before anything of the program is imported, it runs last: threads have ended, and what the program
+    registered to run at its exit has run. An exception that nobody caught leaves no code, and ends as Python ends it.
+    """
+    if _CODE:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(_CODE[0])
+
+
 def main() -> None:
     """Run the command line; exits with 0 or one of the codes of `interfaces.cli.failure`."""
+    atexit.register(_leave)
     tune()
     from keepsaid.interfaces.cli.program import run  # noqa: PLC0415 - the interval is set before anything runs
 
@@ -31,7 +49,7 @@ def main() -> None:
     except BrokenPipeError:
         # Whoever read us has gone; the interpreter would say so again when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    gc.freeze()  # else the exit searches for garbage once more, for 0.04 s
+    _CODE.append(code)
     sys.exit(code)
 
 
