@@ -250,6 +250,7 @@ class TelegramServer(ListeningServer):
             raise BadRequestError(409, "Conflict: can't use getUpdates method while webhook is active")
         offset = int(given.get("offset", 0))
         self._updates[:] = [one for one in self._updates if one["update_id"] >= offset]
+        await self._tell()  # who waits for a confirmation does not wait for the end of this poll too
         if not self._updates and given.get("timeout"):
             news = asyncio.Event()
             self.polled_s += float(given["timeout"])
