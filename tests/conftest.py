@@ -30,6 +30,38 @@ gc.set_threshold(50_000, 20, 50)
 _LONG_S = {"crash": 3_600, "docs": 1_800, "month": 1_800, "power": 1_800, "simulation": 1_800}
 """Time limits of tests in folders whose tests take minutes on a busy machine; pyproject.toml has that of the others."""
 
+_LONGEST = (
+    "simulation/test_seeds",
+    "crash/test_kill_messengers",
+    "simulation/test_faults",
+    "crash/test_points",
+    "docs/test_blocks",
+    "postgres/test_processes",
+    "responsive/test_scaling",
+    "postgres/test_moving",
+    "responsive/test_conversation",
+    "postgres/test_upgrading",
+    "crash/test_faults",
+    "property/test_imports",
+    "crash/test_poison",
+    "recall/test_everyday",
+    "postgres/test_relay",
+    "poisoning/test_directives",
+    "crash/test_crash_loops",
+    "property/test_buffer_machine",
+    "postgres/test_near",
+    "month/test_month",
+    "acceptance/test_files_lost",
+    "tidy/test_guards",
+    "acceptance/test_chat_at_a_terminal",
+    "frameworks/test_contract",
+    "acceptance/test_put_back",
+    "contract/test_channels",
+    "power/test_cuts",
+    "crash/test_put_back",
+)
+"""Files that begin first, those that compute between those that wait: a long one that begins last is waited for."""
+
 _SHEET = pytest.StashKey[Sheet]()
 
 
@@ -46,7 +78,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Set time limits by folder; soak tests have none."""
+    """Set time limits by folder; soak tests have none. The longest files come first."""
+    places = {Path(__file__).parent / f"{name}.py": place for place, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
     for item in items:
         if item.get_closest_marker("timeout") is None:
             is_soak = item.get_closest_marker("soak") is not None
