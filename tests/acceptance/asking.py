@@ -13,17 +13,31 @@ STATUS = struct.Struct("i")
 STREAMS = 3
 
 
+def begin(
+    place: str, order: dict[str, object], streams: tuple[int, int, int], within_s: float | None = None
+) -> socket.socket:
+    """Begin a command with these streams; its process's number comes over the socket, then its exit code."""
+    asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    asking.settimeout(within_s)
+    asking.connect(place)
+    told = json.dumps(order).encode()
+    socket.send_fds(asking, [STATUS.pack(len(told))], streams)
+    asking.sendall(told)
+    return asking
+
+
+def told_of(asking: socket.socket) -> int:
+    """The next number that comes over the socket. Raises TimeoutError."""
+    told = asking.recv(STATUS.size)
+    assert told, "the warm process is gone"
+    return int(STATUS.unpack(told)[0])
+
+
 def ask(place: str, order: dict[str, object], streams: tuple[int, int, int], within_s: float | None = None) -> int:
     """Run a command with these streams; returns its exit code, negative for a signal. Raises TimeoutError."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        asking.settimeout(within_s)
-        asking.connect(place)
-        told = json.dumps(order).encode()
-        socket.send_fds(asking, [STATUS.pack(len(told))], streams)
-        asking.sendall(told)
-        ended = asking.recv(STATUS.size)
-    assert ended, "the warm process is gone"
-    return int(STATUS.unpack(ended)[0])
+    with begin(place, order, streams, within_s) as asking:
+        told_of(asking)
+        return told_of(asking)
 
 
 def order_of(arguments: list[str], environment: dict[str, str]) -> dict[str, object]:

@@ -21,6 +21,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.acceptance.asking import ask, order_of
+from tests.acceptance.served import Process, WarmProcess
 
 from keepsaid.interfaces.cli.program import run
 
@@ -66,7 +67,7 @@ class Ran:
 class Running:
     """A `serve` that listens."""
 
-    process: subprocess.Popen[str]
+    process: Process
     url: str
     token: str
 
@@ -119,10 +120,16 @@ class Program:
         )
 
     @contextmanager
-    def serving(self, *options: str) -> Iterator[Running]:
-        """A runtime that listens; it must stop by itself, and well, when it is told to, unless it was killed."""
-        process = self.start("serve", "--port", "0", "--json", *options)
-        with process:
+    def serving(self, *options: str, is_cold: bool = False) -> Iterator[Running]:
+        """A runtime that listens; it must stop by itself, and well, when it is told to, unless it was killed.
+
+        A cold start takes a second of a core; one that is not about the start itself is warm, unless the program is
+        another than this one.
+        """
+        is_cold = is_cold or "PYTHONPATH" in self.variables
+        command = ("serve", "--port", "0", "--json", *options)
+        warm = partial(WarmProcess, within_s=WITHIN_S)
+        with self.start(*command) if is_cold else warm(warm_place(), order_of([*command], self.environment)) as process:
             try:
                 address = json.loads(line_of(process))
                 yield Running(process, address["url"], self.runtime()["token"])
@@ -156,7 +163,7 @@ def inside(program: Program, capsys: pytest.CaptureFixture[str], *arguments: str
     return ran
 
 
-def line_of(process: subprocess.Popen[str]) -> str:
+def line_of(process: Process) -> str:
     """The next line of a process's output; one that says nothing in time is ended, and says why on stderr."""
     assert process.stdout is not None
     assert process.stderr is not None

@@ -133,7 +133,7 @@ def test_beside_a_running_instance(fresh: Program, tmp_path: Path, capsys: pytes
     assert "waits for the next one" in waiting.err
     again = inside(fresh, capsys, "inbox", "send", "said before the start", "--key", "k1")
     assert again.out.split()[1] == "duplicate"
-    with fresh.serving() as running:
+    with fresh.serving(is_cold=True) as running:
         assert running.settled(waiting.out.split()[0])["state"] == "done"
         busy = fresh.run("serve", code=1)
         assert f"process {running.process.pid} is already running this home" in busy.err
@@ -194,7 +194,7 @@ def requeued(program: Program, running: Running, capsys: pytest.CaptureFixture[s
 
 def test_killed_between_put_and_reply(fresh: Program, capsys: pytest.CaptureFixture[str]) -> None:
     slow = Program(fresh.home, {"KEEPSAID_BUFFER__WINDOW_MS": "1500"})
-    with slow.serving() as running:
+    with slow.serving(is_cold=True) as running:
         body = {"text": "remember me", "sender": "ann", "conversation": "room"}
         put = httpx2.post(f"{running.url}/v1/messages", json=body)
         running.process.kill()
@@ -204,7 +204,7 @@ def test_killed_between_put_and_reply(fresh: Program, capsys: pytest.CaptureFixt
     assert story["state"] == "received"
     assert inside(fresh, capsys, "status").out.startswith("Not running: 1 message to route")
     assert "was killed" in inside(fresh, capsys, "doctor", "--offline", code=5).out
-    with fresh.serving() as again:
+    with fresh.serving(is_cold=True) as again:
         assert again.settled(put.json()["id"])["replies"][0]["text"].startswith("No model is set")
 
 

@@ -40,7 +40,7 @@ def say(process: subprocess.Popen[str], text: str) -> str:
 
 @pytest.mark.parametrize("same_port", [True, False])
 def test_an_open_chat_goes_on_with_the_next_runtime(fresh: Program, *, same_port: bool) -> None:
-    with fresh.serving() as first:
+    with fresh.serving(is_cold=True) as first:
         chat = fresh.start("chat", "--json", stdin=subprocess.PIPE)
         assert say(chat, "to the first") == "to the first"
     port = str(urlsplit(first.url).port) if same_port else "0"
@@ -164,7 +164,7 @@ _OPERATOR = "an-operator-token-of-32-characters-or-more"
 def elsewhere(fresh: Program, tmp_path: Path) -> Iterator[Program]:
     """A program on an empty home of its own, with the token of an instance that runs in another home."""
     fresh.configure(f"models: {{chat: none}}\nserver: {{operator_token: {_OPERATOR}}}\n")
-    with fresh.serving() as running:
+    with fresh.serving(is_cold=True) as running:
         assert running.token == _OPERATOR
         yield Program(tmp_path / "mine", {"KEEPSAID_TOKEN": _OPERATOR, "AT": running.url})
 

@@ -57,7 +57,7 @@ def test_fuzz_breaks_nothing_and_memory_stays(tmp_path: Path, figures: Figures) 
     program = Program(tmp_path / "home")
     program.configure(json.dumps({"models": {"chat": "none"}, "channels": {"github": {"secret": SECRET}}}))
     sizes: list[float] = []
-    with program.serving() as server:
+    with program.serving(is_cold=True) as server:
 
         def seen() -> None:
             sizes.append(resident_mb(server.process.pid))

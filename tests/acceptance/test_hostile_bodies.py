@@ -97,7 +97,7 @@ def test_hostile_bodies_leave_health_memory_and_stopping(tmp_path: Path, name: s
     body = BODIES[name]()
     program = Program(tmp_path)
     program.configure(json.dumps({"models": {"chat": "none"}}))
-    with program.serving() as server:
+    with program.serving(is_cold=True) as server:
         before = peak_mb(server)
         statuses, took = asyncio.run(attacked(server, body))
         grown = peak_mb(server) - before

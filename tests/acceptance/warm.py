@@ -1,7 +1,8 @@
 """Warm starts: one process with every import done forks a command whenever it is asked.
 
 What is forked is the whole command line in a process of its own, with the asker's environment, folder and streams; only
-its imports were another's. How the program starts cold is seen wherever a runtime is started.
+its imports were another's. How the program starts cold is seen wherever a test asks for a cold start, and in every
+command that goes on but `serve`.
 
 `python -m tests.acceptance.warm SOCKET` says that it is warm, and serves until its stdin ends.
 """
@@ -18,7 +19,8 @@ import socket
 import sys
 import threading
 from importlib import import_module
-from typing import Any
+from io import TextIOWrapper
+from typing import Any, Literal, TextIO
 
 from tests.acceptance.asking import STATUS, STREAMS
 
@@ -26,7 +28,12 @@ import keepsaid.app
 import keepsaid.interfaces.cli
 import keepsaid.interfaces.http
 from keepsaid.__main__ import main, tune
+from keepsaid.adapters.channels import certificates
+from keepsaid.adapters.models import provider
 from keepsaid_testkit.crash.forkserver import LIBRARIES
+
+_ERRORS = 2
+"""The number of stderr, which shows each line at once, wherever it goes."""
 
 
 def imports() -> None:
@@ -36,6 +43,8 @@ def imports() -> None:
             import_module(one.name)
     for name in LIBRARIES:
         import_module(name)
+    provider.authorities()
+    certificates.authorities()
     assert threading.active_count() == 1, "a process with threads must not fork"
     gc.collect()
     gc.freeze()
@@ -66,11 +75,19 @@ def ordered(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
     return order, streams
 
 
+def opened(number: int, former: TextIO) -> TextIOWrapper:
+    """A stream as the interpreter opens it at its start; what the warm one had may have been of another kind."""
+    buffering = 1 if number == _ERRORS or (number and os.isatty(number)) else -1
+    mode: Literal["w", "r"] = "w" if number else "r"
+    return open(number, mode, buffering, former.encoding, former.errors, closefd=False)
+
+
 def become(order: dict[str, Any], streams: list[int]) -> None:
     """Be the command; the interpreter ends as it would have had it been started for it."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    sys.stdin, sys.stdout, sys.stderr = (opened(*one) for one in enumerate((sys.stdin, sys.stdout, sys.stderr)))
     os.environ.clear()
     os.environ.update(order["environment"])
     os.chdir(order["folder"])
@@ -90,6 +107,7 @@ def serve(place: str) -> None:
     if not command:
         connection.close()
         become(order, streams)
+    connection.sendall(STATUS.pack(command))
     _, status = os.waitpid(command, 0)
     connection.sendall(STATUS.pack(os.waitstatus_to_exitcode(status)))
     os._exit(0)

@@ -115,7 +115,7 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         folder / "server", {**variables(settings.text), **_PATIENT, "PATH": f"{bin_}:{os.environ['PATH']}"}
     )
     server.configure(settings.text)
-    with server.serving() as running, ThreadPoolExecutor(_AT_ONCE) as pool:
+    with server.serving(is_cold=True) as running, ThreadPoolExecutor(_AT_ONCE) as pool:
         shell = Shell(server.environment, server.home, urlsplit(running.url).netloc)
         yield Stage(shell, folder / "pages", pool, chosen(request.session.items))
 

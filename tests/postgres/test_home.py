@@ -44,7 +44,7 @@ def test_homes_share_a_database_and_one_goes_on_after_the_kill_of_another(
     program: Program, place: PostgresPlace, tmp_path: Path
 ) -> None:
     """What was acknowledged before the kill is answered, in whichever home has the key."""
-    with program.serving() as running:
+    with program.serving(is_cold=True) as running:
         sent = program.run("inbox", "send", "the first", "--json").json
         running.settled(sent["id"])
         shutil.copytree(program.home, tmp_path / "second")
@@ -55,7 +55,7 @@ def test_homes_share_a_database_and_one_goes_on_after_the_kill_of_another(
         running.process.kill()
         running.process.wait(WITHIN_S)
     second.run("inbox", "send", "the second")
-    with second.serving() as running:
+    with second.serving(is_cold=True) as running:
         sent = second.run("inbox", "send", "the third", "--json").json
         running.settled(sent["id"])
     told = second.run("inbox", "ls", "--json").json["messages"]

@@ -11,7 +11,7 @@ from keepsaid_testkit.simulator.faults import FAULTS
 from keepsaid_testkit.simulator.play import play
 
 _SEEDS = 80
-_FIRST: Mapping[str, int] = {"fenceless": 3, "certain": 5, "eager": 7, "careless": 72}
+_FIRST: Mapping[str, int] = {"fenceless": 3, "careless": 6, "eager": 7, "certain": 17}
 """Seeds at which a fault was caught: the search begins there, and goes round."""
 _CLEAN = 4
 _WILD: Mapping[str, Any] = {"deaths_s": 5.0, "jumps": ()}
