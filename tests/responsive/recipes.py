@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from starlette.requests import Request
+
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.config import Config
 from keepsaid.interfaces.http.messages import inbound_of
+from keepsaid.interfaces.http.openai.conversation import is_temporary
 from keepsaid.memory.gates import Relevance
 from keepsaid.text.normal import joined, parted
 from keepsaid.text.references import MessageText, Names, read
@@ -32,6 +35,9 @@ RECIPES: dict[str, Given] = {
     ),
     "keepsaid.adapters.redaction.redactor.PatternRedactor": _alone(
         lambda text: PatternRedactor(["a secret that is known"]).redacted(text)
+    ),
+    "keepsaid.interfaces.http.openai.conversation.is_temporary": _alone(
+        lambda text: is_temporary(Request({"type": "http", "headers": []}), text)
     ),
     "keepsaid.memory.gates.Relevance": _alone(lambda text: Relevance(text, DocumentFrequencies())),
 }
