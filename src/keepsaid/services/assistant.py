@@ -236,14 +236,15 @@ class Assistant:
         if await self._store.line(lane) is None:
             return await self._store.span(who.lane(conversation), after, most)
         found = await self._store.span(lane, after, most)
-        return (
-            found if who.trust is Trust.EXTERNAL else replace(found, records=tuple(map(_recorded_role, found.records)))
-        )
+        if who.trust is Trust.EXTERNAL:  # what its users say is external too
+            return found
+        return replace(found, records=tuple(map(_recorded_role, found.records)))
 
 
 def _recorded_role(record: TranscriptRecord) -> TranscriptRecord:
     """A record with the role that it was recorded under: nobody but tools is external in the talk of an agent."""
-    return replace(record, role=Role.TOOL) if record.role is Role.USER and record.trust is Trust.EXTERNAL else record
+    is_of_tool = record.role is Role.USER and record.trust is Trust.EXTERNAL
+    return replace(record, role=Role.TOOL) if is_of_tool else record
 
 
 def kept_metadata(metadata: str) -> str:

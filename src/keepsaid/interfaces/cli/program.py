@@ -250,9 +250,9 @@ def _named_as_now(rest: list[str]) -> list[str]:
 def _help(called: Any, rest: list[str]) -> str:
     """What tells how to write the command of a command line; of one that stands below another, where it stands."""
     words, below = ["keepsaid"], getattr(called, "commands", {})
-    there = [] if rest[0] in below else [path for path, _ in walk(tree([], shared)) if path[-1] == rest[0]]
-    if len(there) == 1:
-        return " ".join([*words, *there[0], "--help"])
+    paths = [] if rest[0] in below else [path for path, _ in walk(tree([], shared)) if path[-1] == rest[0]]
+    if len(paths) == 1:
+        return " ".join([*words, *paths[0], "--help"])
     for word in rest:
         if word not in below:
             break

@@ -145,7 +145,7 @@ def problem(error: errors.KeepsaidError, *, owner: bool = False) -> JSONResponse
 
 
 def challenge_of(error: errors.KeepsaidError) -> dict[str, str]:
-    """The header that says how to come in (RFC 9110, 11.6.1), for a caller without a right token."""
+    """The `WWW-Authenticate` header for an error of authentication (RFC 9110, 11.6.1); none for any other error."""
     return {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthorised) else {}
 
 

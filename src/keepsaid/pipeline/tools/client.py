@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NoReturn
 
@@ -76,10 +76,7 @@ class ClientTools:
             _refuse("no turn of this conversation waits for the results of these calls", unknown)
         if given and together and (missing := waits - given):
             _refuse("the model asked for several calls at once, and the results of these are missing", missing)
-        for call_id in given:
-            await self._keep(_result(message_id, call_id), json.dumps(normalise(texts[call_id])[:_CHARS_MAX]))
-        if (waiting := self._waiting.get(message_id)) is not None:
-            waiting.set()
+        await self._keep_results(message_id, {call_id: texts[call_id] for call_id in given})
 
     async def leave(self, message_id: int, results: Sequence[ResultOfClient]) -> None:
         """End the wait of a message's turn whose client goes on with another message, perhaps with some of the results.
@@ -90,9 +87,12 @@ class ClientTools:
             return
         texts = {one.call_id: one.text for one in results}
         await self._keep(_left(message_id), "1")
-        for call in pending:
-            text = normalise(texts[call.id])[:_CHARS_MAX] if call.id in texts else f"error: {_WENT_ON}"
-            await self._keep(_result(message_id, call.id), json.dumps(text))
+        await self._keep_results(message_id, {one.id: texts.get(one.id, f"error: {_WENT_ON}") for one in pending})
+
+    async def _keep_results(self, message_id: int, texts: Mapping[str, str]) -> None:
+        """Store the results of calls by their ids, and wake the turn that waits for them."""
+        for call_id, text in texts.items():
+            await self._keep(_result(message_id, call_id), json.dumps(normalise(text)[:_CHARS_MAX]))
         if (waiting := self._waiting.get(message_id)) is not None:
             waiting.set()
 
