@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from bench.servers import keepsaid_serving
 from keepsaid.app.opening import opened
 from keepsaid.config import Home, load
 from keepsaid.testing.model_script import Say, Script
@@ -101,22 +101,13 @@ def _started(home: Path, settings: Mapping[str, object]) -> tuple[float, float]:
     """
     (home / "config").mkdir(parents=True, exist_ok=True)
     (home / "config" / "config.yaml").write_text(json.dumps({"server": {"port": 0}, **settings}), "utf-8")
-    environment = {**os.environ, "KEEPSAID_HOME": str(home)}
     begun = time.perf_counter()
     command = [sys.executable, "-c", _SERVE, "keepsaid", "serve", "--port", "0"]
-    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        while not (home / "run" / "runtime.json").exists():
-            if server.poll() is not None:
-                raise RuntimeError("serve ended")
-            os.sched_yield()
+    with keepsaid_serving(command, home) as server:
         ready_ms = (time.perf_counter() - begun) * 1_000
         time.sleep(_IDLE_S)
         pages = int(Path(f"/proc/{server.pid}/statm").read_text("ascii").split()[1])
         return ready_ms, pages * os.sysconf("SC_PAGE_SIZE") / 1_000_000
-    finally:
-        server.terminate()
-        server.wait()
 
 
 async def _settled_s(folder: Path) -> float:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +19,7 @@ from typing import Any
 import httpx2
 
 from bench.disk import percentile
+from bench.servers import keepsaid_serving
 from keepsaid.app.instance import Instance
 from keepsaid.app.opening import opened
 from keepsaid.config import Home, load
@@ -58,7 +57,7 @@ async def _measured(folder: Path, memories: int, calls: int) -> dict[str, float]
             await instance.start(answering=False)
             await _fill(instance, memories)
         async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
-            with serving(home) as (address, ticks):
+            with _serving(home) as (address, ticks):
                 urls = f"{model.url}/chat/completions", f"{address}/v1/chat/completions"
                 pairs = Pairs(http, urls, calls, ticks)
                 await pairs.measure("both", "first")  # memory works over what was just stored meanwhile
@@ -69,21 +68,12 @@ async def _measured(folder: Path, memories: int, calls: int) -> dict[str, float]
 
 
 @contextmanager
-def serving(home: Home) -> Iterator[tuple[str, Callable[[], int]]]:
+def _serving(home: Home) -> Iterator[tuple[str, Callable[[], int]]]:
     """Run `keepsaid serve`; gives its address, and how to read the processor time that it took so far."""
-    environment = {**os.environ, "KEEPSAID_HOME": str(home.run.parent)}
     command = [sys.executable, "-m", "keepsaid", "serve", "--port", "0"]
-    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        while not home.runtime_file.exists():
-            if server.poll() is not None:
-                raise RuntimeError("serve ended")
-            os.sched_yield()
+    with keepsaid_serving(command, home.run.parent) as server:
         spent = Path(f"/proc/{server.pid}/stat")
         yield json.loads(home.runtime_file.read_text("utf-8"))["url"], lambda: _ticks(spent.read_text("ascii"))
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def _ticks(stat: str) -> int:

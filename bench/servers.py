@@ -69,6 +69,22 @@ async def deferring(address: str, pool: int, *, fresh: bool) -> AsyncIterator[Pu
 
 
 @contextmanager
+def keepsaid_serving(command: Sequence[str], home: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A `keepsaid serve` of a home that answers; raises RuntimeError where it ends instead."""
+    environment = {**os.environ, "KEEPSAID_HOME": str(home)}
+    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while not (home / "run" / "runtime.json").exists():
+            if server.poll() is not None:
+                raise RuntimeError("serve ended")
+            os.sched_yield()
+        yield server
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@contextmanager
 def _running(command: Sequence[str | Path], user: str | None = None) -> Iterator[None]:
     """A server in the foreground, told to end when it is no longer needed."""
     server = subprocess.Popen(command, cwd="/", user=user, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
