@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import islice
 
 from keepsaid.domain.memory import IMPORTANCE, Kind, Memory
 from keepsaid.domain.message import Trust
@@ -14,6 +16,7 @@ from keepsaid.values import frozen
 
 MINUTE_MS = 60_000
 _LINE_CHARS_MAX = 240
+_WORD = re.compile(r"\S+")
 
 
 @frozen
@@ -153,12 +156,9 @@ def line(memory: Memory) -> str:
 
 def shortened(text: str, words_max: int) -> str:
     """A text of a limited number of words, cut at the end of a sentence or line where one is near."""
-    if len(text.split()) <= words_max:
+    ends = [word.end() for word in islice(_WORD.finditer(text), words_max + 1)]
+    if len(ends) <= words_max:
         return text
-    kept = words = end = 0
-    for kept, character in enumerate(text):
-        words += character.isspace() and not text[kept - 1 : kept].isspace()
-        if words >= words_max:
-            break
-        end = kept + 1 if character in ".!?\n" else end
-    return text[: end if end > kept / 2 else kept].rstrip()
+    kept = text[: ends[words_max - 1]] if words_max else ""
+    end = 1 + max(map(kept.rfind, ".!?\n"))
+    return kept[:end].rstrip() if end > len(kept) / 2 else kept
