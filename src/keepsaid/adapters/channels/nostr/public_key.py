@@ -75,10 +75,8 @@ def _checksum(name: str, words: Sequence[int]) -> int:
 
 def _regroup(numbers: Sequence[int], bits: int, into: int) -> list[int]:
     """The same bits in numbers of another size; the last is filled with zeros."""
-    length = len(numbers) * bits
-    filled = -(-length // into) * into
-    whole = sum(number << bits * place for place, number in enumerate(reversed(numbers))) << filled - length
-    return [whole >> place & (1 << into) - 1 for place in reversed(range(0, filled, into))]
+    digits = "".join(f"{number:0{bits}b}" for number in numbers)
+    return [int(digits[place : place + into].ljust(into, "0"), 2) for place in range(0, len(digits), into)]
 
 
 def _sum(one: _Point, other: _Point) -> _Point:
