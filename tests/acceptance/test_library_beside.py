@@ -14,7 +14,7 @@ from tests.acceptance.program import Program
 from tests.waits import HANG_S
 
 from keepsaid import BlockingKeepsaid, Episode, HomeBusy, InputError, Keepsaid, KeyConflict, Message
-from keepsaid.errors import LeaseLost
+from keepsaid.errors import HomeError, LeaseLost
 from keepsaid.interfaces.sdk.memory import MemoryClient
 
 SETTINGS = {"server": {"port": 0}, "buffer": {"window_ms": 0}}
@@ -178,18 +178,45 @@ async def test_events_are_published_to_and_awaited_from_the_running_instance(pro
                 await ks.events.emit("turn.committed", {})
 
 
-async def test_what_needs_the_instance_itself_is_refused_by_name(program: Program, tmp_path: Path) -> None:
+async def test_memory_is_exported_from_and_imported_into_the_running_instance(program: Program, tmp_path: Path) -> None:
+    file, other = tmp_path / "all.jsonl", tmp_path / "mem0.json"
+    other.write_text('[{"id": "a", "memory": "The oars are in the attic", "user_id": "ann"}]', "utf-8")
+    with program.serving():
+        async with Keepsaid.open(program.home) as ks:
+            await ks.memory.add("The lantern hangs in the shed")
+            would = await ks.memory.import_from(other, "mem0", {"ann": "owner"}, trust="owner", dry_run=True)
+            assert (would["dry_run"], would["counts"]["memories"]["new"]) == (True, 1)
+            assert [one.text for one in await ks.memory.list()] == ["The lantern hangs in the shed"]
+            done = await ks.memory.import_from(other, "mem0", {"ann": "owner"}, trust="owner")
+            assert done["counts"]["memories"]["new"] == 1
+            again = await ks.memory.import_from(other, "mem0", {"ann": "owner"}, trust="owner")
+            assert again["counts"]["memories"]["same"] == 1
+            [found] = await ks.memory.recall("Where are the oars?", 1)
+            assert found.text == "The oars are in the attic"
+            exported = await ks.memory.export(file)
+            assert (exported["counts"]["memories"], exported["file"]) == (2, str(file))
+            assert (await ks.memory.import_from(file))["counts"]["memories"]["same"] == 2
+            with pytest.raises(HomeError, match="exists already"):
+                await ks.memory.export(file)
+            for wrong in ({"source": "notes"}, {"trust": "root"}, {"persons": {"ann": "bob"}}):
+                with pytest.raises(InputError):
+                    await ks.memory.import_from(other, **wrong)
+            file.write_bytes(file.read_bytes()[:-40])
+            with pytest.raises(InputError, match="breaks off"):
+                await ks.memory.import_from(file)
+            with pytest.raises(InputError):
+                await ks.memory.import_from(tmp_path / "nothing.jsonl")
+
+
+async def test_what_needs_the_instance_itself_is_refused_by_name(program: Program) -> None:
     async def handle(event: dict[str, Any]) -> None:
         raise AssertionError(event)
 
     with program.serving():
         async with Keepsaid.open(program.home) as ks:
-            file = tmp_path / "memory.jsonl"
-            calls = (ks.memory.export(file), ks.memory.import_from(file), ks.events.subscribe("me", "*.*", handle))
-            for refused in calls:
-                with pytest.raises(InputError, match="needs that process itself") as told:
-                    await refused
-                assert told.value.hint
+            with pytest.raises(InputError, match="needs that process itself") as refusal:
+                await ks.events.subscribe("me", "*.*", handle)
+            assert refusal.value.hint
             with pytest.raises(InputError):
                 await ks.why("trn_0000000000001")
         with pytest.raises(HomeBusy):

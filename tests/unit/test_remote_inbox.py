@@ -62,4 +62,4 @@ async def test_a_lease_ends_where_the_instance_is_away(tmp_path: Path) -> None:
 
 def remote_of(running: Site) -> RemoteInstance:
     """The running instance as a program of its owner asks it."""
-    return RemoteInstance(running.address.url, running.owner["Authorization"].partition(" ")[2])
+    return RemoteInstance(running.home, running.address.url, running.owner["Authorization"].partition(" ")[2])

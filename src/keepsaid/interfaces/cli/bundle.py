@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain import bundle_lines, message
-from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
+from keepsaid.domain import message
+from keepsaid.domain.bundle import ImportOutcome, ImportVerdict, Record
 from keepsaid.errors import HomeError
 from keepsaid.interfaces.cli.console import NOTHING, Table, check_choice, now_ms, say, session, show
 from keepsaid.interfaces.cli.remote import Remote, either
+from keepsaid.interfaces.running_memory import RunningMemory
 from keepsaid.interfaces.transfer_shapes import Shape, export_shape, import_shape
 from keepsaid.services import bundles, people
 from keepsaid.services.importing import ImportRequest, LocalMemory, import_memories, preview_import
@@ -106,7 +107,10 @@ def import_(
     redactor = redactor_of(session().config())
 
     def remotely(remote: Remote) -> ImportReport:
-        return asyncio.run(import_memories(asked, _There(remote), redactor, now))
+        async def post(path: str, fields: Mapping[str, object]) -> Any:
+            return remote.post(path, json.dumps(fields).encode())
+
+        return asyncio.run(import_memories(asked, RunningMemory(post), redactor, now))
 
     async def locally(instance: Instance) -> ImportReport:
         here = LocalMemory(instance.memories, instance.clock, instance.recorder.facts)
@@ -171,37 +175,3 @@ class _Empty:
 
     async def key_print(self) -> str:
         return ""
-
-
-class _There:
-    """The memory of the running instance."""
-
-    def __init__(self, remote: Remote) -> None:
-        self._remote = remote
-
-    async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
-        return self._post_records("look", records)
-
-    async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[ImportVerdict]:
-        return self._post_records("take", records, [one.hex() for one in contested])
-
-    async def learn(self, records: Sequence[BundleEntry]) -> Sequence[ImportVerdict]:
-        return self._post_records("learn", records)
-
-    async def key_print(self) -> str:
-        return str(self._post("key")["key_print"])
-
-    async def adopt_key(self, key: bytes) -> bool:
-        """Make tombstones with this key from now on; False where there is another."""
-        return bool(self._post("key", key=key.hex())["adopted"])
-
-    def _post_records(self, do: str, records: Sequence[Record], contested: Sequence[str] = ()) -> list[ImportVerdict]:
-        lines = [bundle_lines.line_of(one) for one in records]
-        told = self._post(do, records=lines, contested=list(contested))["verdicts"]
-        return [
-            ImportVerdict(ImportOutcome(one["outcome"]), one["why"], tuple(one["beside"]), tuple(one["like"]))
-            for one in told
-        ]
-
-    def _post(self, do: str, **fields: object) -> Any:
-        return self._remote.post("/v1/memories/import", json.dumps({"do": do, **fields}).encode())

@@ -77,8 +77,8 @@ class Keepsaid:
         neither. Entering raises HomeBusy, ConfigError or StoreError with nothing changed.
 
         Where `keepsaid serve` or `chat` runs in another process, that instance is asked instead, if this is opened
-        without `answering`, `agent` and `settings`. Only `memory.export`, `memory.import_from` and `events.subscribe`
-        raise InputError then; `inbox.batches` does unless the instance leaves batches to workers.
+        without `answering`, `agent` and `settings`. Then `events.subscribe` raises InputError; so does
+        `inbox.batches`, unless the instance leaves batches to workers.
         """
         place = Home.at(Path(home) if home is not None else None)
         answerer = None if agent is None else models.model_of_agent(agent)

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 from keepsaid.app.backups import note_backup
 from keepsaid.app.instance import Instance
 from keepsaid.app.stores import session_reader
+from keepsaid.config import Config
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Narrowing, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Lane, Trust, lane_key
@@ -19,6 +20,17 @@ from keepsaid.interfaces.transfer_shapes import export_shape, import_shape
 from keepsaid.services import bundles, forgetting, importing, memories, people
 from keepsaid.services.imports import formats
 from keepsaid.text.normal import digest, normalise
+
+
+async def import_request(
+    file: str | Path, source: str, trust: str, persons: Mapping[str, str], config: Config
+) -> importing.ImportRequest:
+    """What a program wants to be imported. Raises InputError for an unknown format, trust or person."""
+    if source not in ("", *formats.NAMES) or trust not in ("", *Trust):
+        raise InputError(f"source is one of: {', '.join(formats.NAMES)}; trust is one of: {', '.join(Trust)}")
+    named = {name: people.person_in(one, config) for name, one in persons.items()}
+    plain = await asyncio.to_thread(importing.ImportRequest.of, Path(file), source, trust, named)
+    return plain.reading(session_reader())
 
 
 class MemoryFiles:
@@ -53,15 +65,11 @@ class MemoryFiles:
         `source` is the format, "" for what the content shows. `persons` maps the names of that program to persons.
         Returns the outcome of each line; a repetition changes nothing. Raises InputError with nothing imported.
         """
-        if source not in ("", *formats.NAMES) or trust not in ("", *Trust):
-            raise InputError(f"source is one of: {', '.join(formats.NAMES)}; trust is one of: {', '.join(Trust)}")
-        named = {name: people.person_in(one, self._instance.config) for name, one in (persons or {}).items()}
-        plain = await asyncio.to_thread(importing.ImportRequest.of, Path(file), source, trust, named)
-        asked = plain.reading(session_reader())
+        wanted = await import_request(file, source, trust, persons or {}, self._instance.config)
         memory = importing.LocalMemory(self._instance.memories, self._instance.clock, self._instance.recorder.facts)
         take = importing.preview_import if dry_run else importing.import_memories
-        report = await take(asked, memory, self._instance.redactor, self._instance.clock.now_ms())
-        return import_shape(report, asked, dry_run=dry_run)
+        report = await take(wanted, memory, self._instance.redactor, self._instance.clock.now_ms())
+        return import_shape(report, wanted, dry_run=dry_run)
 
 
 _KINDS = (str(Kind.EPISODE), *map(str, IMPORTANCE))

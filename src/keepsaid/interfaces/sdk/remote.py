@@ -20,17 +20,17 @@ from keepsaid.interfaces.sdk.values import Message, Reply
 class RemoteInstance:
     """The running instance of a home, asked by a program of its owner."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, home: Home, url: str, token: str) -> None:
         self._url, self._token = url.rstrip("/"), token
         self._client: Any = None
         self.inbox = RemoteInbox(self.call, self.agent)
-        self.memory, self.events = RemoteMemory(self.call), RemoteEvents(self.call)
+        self.memory, self.events = RemoteMemory(self.call, home), RemoteEvents(self.call)
 
     @classmethod
     def of(cls, home: Home, busy: HomeBusy) -> RemoteInstance:
         """That of a home. Raises `busy` where the process that has it open serves nothing."""
         try:
-            return cls(*running_at(home))
+            return cls(home, *running_at(home))
         except NotRunning:
             raise busy from None
 

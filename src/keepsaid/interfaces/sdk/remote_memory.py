@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from math import ceil
@@ -10,11 +11,16 @@ from pathlib import Path
 from typing import Any, NoReturn, Unpack
 from urllib.parse import quote
 
+from keepsaid.app.backups import note_backup
+from keepsaid.config import Home, load
 from keepsaid.domain.prompt import Json
+from keepsaid.interfaces.running_memory import RunningMemory
 from keepsaid.interfaces.sdk import values
 from keepsaid.interfaces.sdk.inbox import EventClient
-from keepsaid.interfaces.sdk.memory import Filters, MemoryClient, MemoryFiles, ToForget
+from keepsaid.interfaces.sdk.memory import Filters, MemoryClient, MemoryFiles, ToForget, import_request
 from keepsaid.interfaces.sdk.remote_inbox import OperatorCall, needs_instance
+from keepsaid.interfaces.transfer_shapes import export_shape, import_shape
+from keepsaid.services import bundles, importing
 from keepsaid.services.memories import FOUND_MAX
 
 _WAIT_S = 20
@@ -22,14 +28,21 @@ _WAIT_S = 20
 
 
 class RemoteMemoryFiles(MemoryFiles):
-    """Exports and imports, which need the process that has the home open: the paths are those of that process."""
+    """Exports and imports of a home that another process has open; the files are those of this process."""
+
+    def __init__(self, call: OperatorCall, home: Home) -> None:
+        self._request, self._home = call, home
 
     async def export(
         self, target: str | Path, form: str = "jsonl", persons: Sequence[str] = (), *, force: bool = False
-    ) -> NoReturn:
-        """Raise InputError that names the command."""
-        del target, form, persons, force
-        raise needs_instance("ks.memory.export", "keepsaid data export FILE")
+    ) -> dict[str, Any]:
+        """Write memory into one file, as that of an opened home; the stores are read beside the instance."""
+        from keepsaid.app.stores import reading  # noqa: PLC0415 - other calls need no store
+
+        async with reading(self._home, load(self._home.config_file)[0]) as stores:
+            done = await bundles.export(stores.memories.bundles, Path(target), form, persons, force=force)
+            note_backup(self._home, done.file, stores.clock.now_ms())
+        return export_shape(done)
 
     async def import_from(
         self,
@@ -39,17 +52,22 @@ class RemoteMemoryFiles(MemoryFiles):
         *,
         trust: str = "",
         dry_run: bool = False,
-    ) -> NoReturn:
-        """Raise InputError that names the command."""
-        del file, source, persons, trust, dry_run
-        raise needs_instance("ks.memory.import_from", "keepsaid data import FILE")
+    ) -> dict[str, Any]:
+        """Import a file, as that of an opened home; the instance stores what this process reads in it."""
+        from keepsaid.app.redaction import redactor_of  # noqa: PLC0415 - as above
+
+        config = load(self._home.config_file)[0]
+        wanted, memory = await import_request(file, source, trust, persons or {}, config), RunningMemory(self._post)
+        take = importing.preview_import if dry_run else importing.import_memories
+        report = await take(wanted, memory, redactor_of(config), int(time.time() * 1_000))
+        return import_shape(report, wanted, dry_run=dry_run)
+
+    async def _post(self, path: str, fields: Mapping[str, object]) -> dict[str, Any]:
+        return await self._request("POST", path, fields)
 
 
 class RemoteMemory(RemoteMemoryFiles, MemoryClient):
     """The memory of a home that another process has open, as its owner hears it."""
-
-    def __init__(self, call: OperatorCall) -> None:
-        self._request = call
 
     async def _call(self, name: str, **fields: object) -> dict[str, Any]:
         return await self._request("POST", f"/v1/library/memory/{name}", fields)
