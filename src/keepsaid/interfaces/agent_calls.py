@@ -10,7 +10,7 @@ from keepsaid.domain.principal import Principal
 from keepsaid.interfaces import agent_fields as fields_of_calls
 from keepsaid.interfaces import agent_shapes as shapes
 from keepsaid.interfaces import owner_calls, worker_calls
-from keepsaid.interfaces.fields import known_fields, names_field, number_field, text_field
+from keepsaid.interfaces.fields import bounded_field, known_fields, names_field, number_field, text_field
 from keepsaid.interfaces.shapes import Shape, forgetting_shape, recalled_shape, turn_shape
 from keepsaid.ports.runtime import Clock
 from keepsaid.services.assistant import TRANSCRIPT_MAX, Assistant
@@ -46,9 +46,10 @@ async def context(site: CallSite, who: Principal, fields: Fields) -> Shape:
 
 async def recall(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """The best memories for `query`, best first, `limit` at most; filters narrow them."""
-    query, limit = text_field(fields, "query"), number_field(fields, "limit", fields_of_calls.LIMIT)
+    bounds = 1, fields_of_calls.LIMIT_MAX
+    query, limit = text_field(fields, "query"), bounded_field(fields, "limit", bounds, fields_of_calls.LIMIT)
     narrowing = filters_of({name: text_field(fields, name, "") for name in fields_of_calls.FILTERS})
-    asked = SearchRequest(query, max(1, min(limit, fields_of_calls.LIMIT_MAX)), narrowing)
+    asked = SearchRequest(query, limit, narrowing)
     found = await site.assistant.recall(who, asked, text_field(fields, "conversation", ""))
     return recalled_shape(found, site.clock.now_ms())
 
@@ -98,7 +99,7 @@ async def record(site: CallSite, who: Principal, fields: Fields) -> Shape:
 async def transcript(site: CallSite, who: Principal, fields: Fields) -> Shape:
     """What was said in `conversation` after the position `after`, oldest first, `limit` messages at most."""
     conversation, after = text_field(fields, "conversation"), number_field(fields, "after", 0)
-    limit = number_field(fields, "limit", TRANSCRIPT_MAX)
+    limit = bounded_field(fields, "limit", (1, TRANSCRIPT_MAX), TRANSCRIPT_MAX)
     return shapes.transcript_shape(await site.assistant.transcript(who, conversation, after=after, limit=limit))
 
 
