@@ -108,6 +108,19 @@ def test_a_commit_reads_by_indexes_also_while_its_tables_are_empty(place: Postgr
     assert not any("Seq Scan" in line for line in plan)
 
 
+def test_whoever_connects_again_leaves_no_connection_behind(place: PostgresPlace) -> None:
+    """How a transaction ended may be asked several times, each on a new connection."""
+    session = WriterSession(place)
+    before = session.connection
+    session.reconnect()
+    assert before.closed
+    before = session.connection
+    session.reconnect()
+    assert before.closed
+    assert column(session, "SELECT 1") == [1]
+    session.connection.close()
+
+
 async def test_what_another_process_stored_is_known(place: PostgresPlace) -> None:
     keyed = said("hello", marks=ProviderMarks("k"))
     async with opened(place) as former, opened(place) as successor:

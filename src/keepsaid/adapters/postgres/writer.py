@@ -61,6 +61,7 @@ class WriterSession(PostgresSession):
 
     def reconnect(self) -> None:
         """Connect again, and end what the server may still hold for the connection before."""
+        self.connection.close()
         self.connection = self._connected()
         self.execute(SQL["end_former"], (self._name,))
         self.forget_rows()
