@@ -73,6 +73,42 @@ def test_each_thing_once_in_order_sentence_by_sentence() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("said", "stated"),
+    [
+        ("My name is Ann and I moved to Lisbon.", [("name", "Ann"), ("lives in", "Lisbon")]),
+        ("my name is ann and i live in oslo", [("name", "ann"), ("lives in", "oslo")]),
+        (
+            "My name is Ann, I live in Oslo, and I work at Acme",
+            [("name", "Ann"), ("lives in", "Oslo"), ("works at", "Acme")],
+        ),
+        ("I live in Oslo but I work at Acme.", [("lives in", "Oslo"), ("works at", "Acme")]),
+        ("My name is Ann and my wife and I live in Oslo.", [("name", "Ann"), ("lives in", "Oslo")]),
+        (
+            "My name is Ann and I live in Oslo with my husband and my son is Tim",
+            [("name", "Ann"), ("lives in", "Oslo"), ("son", "Tim")],
+        ),
+        ("Remember that my name is Ann and I live in Oslo.", [("name", "Ann"), ("lives in", "Oslo")]),
+        ("My wife and I live in Oslo", [("lives in", "Oslo")]),
+        ("My name is Ann and my dog is sick", [("name", "Ann")]),
+        ("My name is Ann and I wish I lived in Oslo", [("name", "Ann")]),
+        ("I live in Oslo and I moved to Bergen", [("lives in", "Oslo")]),
+        ("If my name is Ann and I live in Oslo and my dog is Rex, call me", []),
+        ("Bob says my name is Ann and I live in Oslo", []),
+        ("My name is Ann and I live in Oslo, right?", []),
+    ],
+)
+def test_clauses_state_facts_of_their_own(said: str, stated: list[tuple[str, str]]) -> None:
+    """Where the first of them states one: a condition or a report rules all that follows it."""
+    assert [(one.attribute, one.value) for one in extract_statements(said)] == stated
+
+
+def test_each_clause_has_its_own_words_so_that_each_fact_can_change_by_itself() -> None:
+    whole = "My name is Ann and I love the sea, but my favourite drink is tea, and I live in Oslo."
+    clauses = ["My name is Ann and I love the sea", "My favourite drink is tea", "I live in Oslo"]
+    assert [one.text for one in extract_statements(whole)] == clauses
+
+
 def test_a_statement_says_who_made_it_and_where() -> None:
     [told] = extract_statements("My dentist is Dr. Weber")
     made = told.by("Ann", 7)

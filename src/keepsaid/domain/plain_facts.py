@@ -17,7 +17,10 @@ LEAD = (
 )
 """What may stand before a sentence in English."""
 
-_WE = r"(?:i|we|my\s+(?:wife|husband|partner|girlfriend|boyfriend|family)\s+and\s+i)"
+PARTNERS = ("wife", "husband", "partner", "girlfriend", "boyfriend", "family")
+"""With whom one says "we": "my wife and I"."""
+
+_WE = rf"(?:i|we|my\s+(?:{'|'.join(PARTNERS)})\s+and\s+i)"
 _HAVE = rf"{_WE}(?:\s+have|['’]ve)?(?:\s+(?:just|recently|now|finally|since|both))?"
 _AM = rf"{_WE}(?:\s+(?:am|are)|['’](?:m|re))(?:\s+(?:now|currently|both))?"
 _SINCE = r"(?=\S.*\s(?:since|for)\s)"
