@@ -119,10 +119,10 @@ def _facts(sentence: str) -> list[LooseStatement]:
 def _divided(sentence: str) -> list[str]:
     """A sentence, divided before each clause that states a fact."""
     found = list(_CLAUSE.finditer(sentence)) if len(sentence) <= _DIVIDED_CHARS_MAX else []
-    ends = [one.start() for one in found[1:]] + [len(sentence)] * bool(found)
+    ends = [*(one.start() for one in found), len(sentence)][1:]
     cuts = [one for one, end in zip(found, ends, strict=True) if _first_fact(_begun(sentence, one.end(), end))]
-    starts, ends = [0, *(one.end() for one in cuts)], [*(one.start() for one in cuts), len(sentence)]
-    return [_begun(sentence, start, end) for start, end in zip(starts, ends, strict=True)]
+    spans = zip([0, *(one.end() for one in cuts)], [*(one.start() for one in cuts), len(sentence)], strict=True)
+    return [_begun(sentence, start, end) for start, end in spans]
 
 
 def _begun(sentence: str, start: int, end: int) -> str:
