@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from tests.unit.test_openai_agent import LIGHTS, agent, assistant, user
 from tests.waits import HANG_S
 
+from keepsaid.domain.client_history import Placement
 from keepsaid.domain.client_tools import OfferedTool, ResultOfClient
 from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.turn import ClaimedBatch
@@ -193,10 +193,30 @@ async def test_a_call_that_comes_twice_ends_no_wait_of_its_own_turn(tmp_path: Pa
         create: Any = client.chat.completions.create
         await create(model="keepsaid", messages=[user("Close the house")], tools=TOOLS)
         [story] = await here.site.instance.operations.find(MessageFilter(limit=1))
-        chats, inbound = here.site.instance.services.chats, story.message.inbound
-        assert inbound.lane == story.message.lane
-        await chats.leave_before(inbound, ())
+        chats = here.site.instance.services.chats
+        origin = story.message.inbound.origin
+        last = await here.site.instance.operations.histories.newest(
+            (origin.channel, origin.account, origin.conversation)
+        )
+        assert last is not None
+        await chats.leave_before(Placement(key=last.key, behind=last), ())
         assert len(await chats.pending(story.message.id)) == 3
-        other = replace(inbound, marks=replace(inbound.marks, external_id="another"))
-        await chats.leave_before(other, ())
+        await chats.leave_before(Placement(key="another", behind=last), ())
         assert not await chats.pending(story.message.id)
+
+
+async def test_a_message_in_one_strand_ends_the_wait_there_whatever_was_said_last_in_another(tmp_path: Path) -> None:
+    def busy(request: ChatRequest) -> Reaction:
+        asked = str(request.last("user"))
+        return closing(request) if "Close the house" in asked else Say("Good night.")
+
+    async with agent(tmp_path, busy) as here, here.client() as client, asyncio.timeout(HANG_S):
+        create: Any = client.chat.completions.create
+        begun = [user("Hello"), {"role": "assistant", "content": "Good night."}]
+        await create(model="keepsaid", messages=begun[:1], tools=TOOLS)
+        await create(model="keepsaid", messages=[*begun, user("Close the house")], tools=TOOLS)
+        await create(model="keepsaid", messages=[*begun, user("What time is it?")], tools=TOOLS)
+        answer = await create(
+            model="keepsaid", messages=[*begun, user("Close the house"), user("Never mind")], tools=TOOLS
+        )
+        assert answer.choices[0].message.content == "Good night."

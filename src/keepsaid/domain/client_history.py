@@ -119,7 +119,8 @@ class Placement:
     A new one has a conversation, a topic ("" for the root lane), the hash of its place and a key. Where it leaves the
     strand that went on, its lane begins with what was said up to the message `after`. `text` is what is new in it,
     `unseen` are earlier lines of the client that are stored nowhere. With `repeats`, nothing new was said: it asks for
-    another answer to that message. `edited` is a message to which the client shows another answer than ours.
+    another answer to that message. `edited` is a message to which the client shows another answer than ours. A new
+    message that goes on in a lane stands `behind` the last one there.
     """
 
     stored: ChainedMessage | None = None
@@ -132,6 +133,7 @@ class Placement:
     after: int | None = None
     repeats: ChainedMessage | None = None
     edited: ChainedMessage | None = None
+    behind: ChainedMessage | None = None
 
 
 @frozen
@@ -165,12 +167,12 @@ def placement(call: ClientCall, known: KnownMessages, now_ms: int) -> Placement:
     key = f"{key}/{call.answer_key}" if call.answer else key
     made = Placement(None, conversation, "", chain[-1], key, text, unseen)
     if before is not None:
-        return _in_lane(made, before.lane) if before.is_last else _fork(made, before.lane, named, before.id)
+        return _in_lane(made, before) if before.is_last else _fork(made, before.lane, named, before.id)
     if newest is None:
         return made
     if len(call.lines) > 1:
         # the client shortened its history, and the lane has it whole
-        return replace(_in_lane(made, newest.lane), unseen=())
+        return replace(_in_lane(made, newest), unseen=())
     return _fork(made, newest.lane, named, None)
 
 
@@ -227,8 +229,8 @@ def _new_lines(lines: Sequence[HistoryLine], known: int) -> tuple[tuple[HistoryL
     return tuple(lines[start:end]), "\n\n".join(line.text for line in lines[end:])
 
 
-def _in_lane(made: Placement, lane: Lane) -> Placement:
-    return replace(made, conversation=lane.conversation, topic=topic_of(lane) or "")
+def _in_lane(made: Placement, last: ChainedMessage) -> Placement:
+    return replace(made, conversation=last.lane.conversation, topic=topic_of(last.lane) or "", behind=last)
 
 
 def _fork(made: Placement, lane: Lane, named: str, after: int | None) -> Placement:

@@ -161,18 +161,14 @@ class ChatService:
         if self._tools is not None:
             await self._tools.deliver(message_id, results, together=together)
 
-    async def leave_before(self, inbound: Inbound, results: Sequence[ResultOfClient]) -> None:
+    async def leave_before(self, place: Placement, results: Sequence[ResultOfClient]) -> None:
         """Let the turn before a new message end, if it waits for tools of the client, which goes on without waiting.
 
         `results` are those that the client has nevertheless. Otherwise the new message would wait behind that turn.
-        The turn of the message itself, which an equal call may have put in meanwhile, goes on.
+        A message that came under the same key keeps its turn.
         """
-        here = inbound.origin.channel, inbound.origin.account, inbound.origin.conversation
-        before = await self._store.histories.newest(here)
-        if self._tools is None or before is None or before.key == inbound.marks.external_id:
-            return
-        if before.lane == inbound.lane:
-            await self._tools.leave(before.id, results)
+        if self._tools is not None and place.behind is not None and place.behind.key != place.key:
+            await self._tools.leave(place.behind.id, results)
 
     async def pending(self, message_id: int) -> tuple[CallOfClient, ...]:
         """The calls that a message's turn waits for its client to make."""

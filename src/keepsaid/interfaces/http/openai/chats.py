@@ -133,7 +133,7 @@ async def begin(site: ChatSite, wanted: ChatBody, call: ClientCall, *, goes_on: 
     inbound = await chats.inbound(who, place, context, named)
     files, contents = (sent.files, sent.contents) if sent is not None else ((), ())
     inbound = replace(inbound, files=files, incognito=call.temporary)
-    await chats.leave_before(inbound, wanted.late_results)
+    await chats.leave_before(place, wanted.late_results)
     try:
         received = await receive_with_files(site.request, instance, inbound, contents)
     except KeyConflict as error:
