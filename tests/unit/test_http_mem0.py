@@ -177,6 +177,12 @@ async def test_metadata_that_is_too_much_or_no_object_is_refused(one: Site, meta
     refused(await call(one, "ann", "POST", AT, json=given), 400)
 
 
+@pytest.mark.parametrize("filters", [{"category": "food"}, {"AND": [{"user_id": "ann"}]}, ["user_id"], "ann"])
+async def test_a_filter_that_would_narrow_nothing_is_refused(one: Site, filters: object) -> None:
+    asked = {"query": "lentils", "filters": filters}
+    refused(await call(one, "ann", "POST", "/compat/mem0/search", json=asked), 400)
+
+
 async def test_the_token_is_taken_as_the_client_of_mem0_sends_it(one: Site) -> None:
     statuses = [
         (await one.client.get(AT, headers={"Authorization": f"{scheme} {KEYS['ann']['token']}"})).status_code

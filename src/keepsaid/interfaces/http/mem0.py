@@ -30,7 +30,7 @@ from keepsaid.services.assistant import (
     client_metadata,
 )
 from keepsaid.services.memories import SearchRequest, hits_in
-from keepsaid.text.normal import normalise_json
+from keepsaid.text.normal import cut, normalise_json
 
 ACCOUNT = "mem0"
 """The account of the people whom the operator names by `user_id`."""
@@ -104,9 +104,7 @@ async def list_memories(instance: Instance, call: OwnerCall) -> Shape:
 
 async def search(instance: Instance, call: OwnerCall) -> Shape:
     """The best memories for a query, best first."""
-    filters = call.fields.get("filters")
-    given = {**(filters if isinstance(filters, dict) else {}), **call.fields}
-    who, conversation = _who(instance, call, given)
+    who, conversation = _who(instance, call, {**_filters_in(call.fields), **call.fields})
     query, limit = call.text("query"), call.fields.get("limit") or call.fields.get("top_k") or _LIMIT
     if isinstance(limit, bool) or not isinstance(limit, int):
         raise BadRequest("limit must be a whole number")
@@ -214,6 +212,16 @@ def _talk_in(given: object) -> list[Talk]:
     if not said:
         raise BadRequest("messages must hold at least one text of a user or an assistant")
     return said
+
+
+def _filters_in(fields: Mapping[str, object]) -> Mapping[str, object]:
+    """The filters of a search. Raises BadRequest for one that narrows nothing here: too much would be found."""
+    given = fields.get("filters") or {}
+    if not isinstance(given, dict):
+        raise BadRequest("filters must be an object")
+    if unknown := sorted(set(given) - set(_NAMES)):
+        raise BadRequest(f"unknown filter {cut(unknown[0], 80)!r}; known: {', '.join(_NAMES)}")
+    return given
 
 
 def _metadata_in(fields: Mapping[str, object]) -> str:
