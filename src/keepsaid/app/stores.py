@@ -58,6 +58,11 @@ def session_reader() -> ReadSessions:
     return read_hermes_sessions
 
 
+def system_clock() -> Clock:
+    """The clock of this machine."""
+    return SystemClock()
+
+
 PATIENT_MS = 10_000
 """Milliseconds a search may take that a person or a model asked for."""
 

@@ -18,7 +18,6 @@ CONFIDENCE = 0.9
 _REMEMBER_TO = lazy(rf"{LEAD}(?:remember|do not forget|don['’]t forget)\s+to\s+(?P<what>\S.*)", re.IGNORECASE)
 _TODO = lazy(rf"{LEAD}(?:to[- ]?do|task)\s*:\s*(?P<what>\S.*)", re.IGNORECASE)
 
-
 _DIVIDED_CHARS_MAX = 1_000
 """A longer sentence is read as one: people do not introduce themselves so."""
 
@@ -57,7 +56,7 @@ class LooseStatement:
         )
 
 
-Facts = Callable[[str], list[LooseStatement]]
+FactFinder = Callable[[str], list[LooseStatement]]
 """Finds the facts about its speaker in a sentence."""
 
 
@@ -87,22 +86,22 @@ def _is_todo(sentence: str) -> bool:
     return not is_question(sentence) and _REMEMBER_TO.fullmatch(sentence) is not None
 
 
-def _extract(text: str, facts_in: Facts) -> tuple[LooseStatement, ...]:
+def _extract(text: str, find: FactFinder) -> tuple[LooseStatement, ...]:
     pairs = pairwise(("", *sentences(text)))
-    return tuple(dict.fromkeys(one for pair in pairs for one in _extract_sentence(*pair, facts_in)))
+    return tuple(dict.fromkeys(one for pair in pairs for one in _extract_sentence(*pair, find)))
 
 
-def _extract_sentence(before: str, sentence: str, facts_in: Facts) -> Iterator[LooseStatement]:
+def _extract_sentence(before: str, sentence: str, find: FactFinder) -> Iterator[LooseStatement]:
     asks = is_question(sentence)
     for pattern in () if asks else (_REMEMBER_TO, _TODO):
         if found := pattern.fullmatch(sentence):
             yield LooseStatement(Kind.TODO, _bare(found["what"]), asked=True)
             return
     if what := _bare(content_to_remember(sentence, before)):
-        for one in facts_in(what) or [LooseStatement(Kind.FACT, what, about=True)]:
+        for one in find(what) or [LooseStatement(Kind.FACT, what, about=True)]:
             yield replace(one, asked=True)
     elif not asks:
-        yield from facts_in(sentence)
+        yield from find(sentence)
 
 
 def _facts(sentence: str) -> list[LooseStatement]:

@@ -17,6 +17,7 @@ from keepsaid.domain.message import Lane, Trust, lane_key
 from keepsaid.errors import InputError
 from keepsaid.interfaces.sdk import values
 from keepsaid.interfaces.transfer_shapes import export_shape, import_shape
+from keepsaid.ports.runtime import Redactor
 from keepsaid.services import bundles, forgetting, importing, memories, people
 from keepsaid.services.imports import formats
 from keepsaid.text.normal import digest, normalise
@@ -31,6 +32,14 @@ async def import_request(
     named = {name: people.person_in(one, config) for name, one in persons.items()}
     plain = await asyncio.to_thread(importing.ImportRequest.of, Path(file), source, trust, named)
     return plain.reading(session_reader())
+
+
+async def run_import(
+    wanted: importing.ImportRequest, memory: importing.Keyed, redactor: Redactor, at: int, *, dry_run: bool
+) -> dict[str, Any]:
+    """Import, or with `dry_run` only look what that would do; `at` is milliseconds UTC. Returns the outcome."""
+    take = importing.preview_import if dry_run else importing.import_memories
+    return import_shape(await take(wanted, memory, redactor, at), wanted, dry_run=dry_run)
 
 
 class MemoryFiles:
@@ -67,9 +76,8 @@ class MemoryFiles:
         """
         wanted = await import_request(file, source, trust, persons or {}, self._instance.config)
         memory = importing.LocalMemory(self._instance.memories, self._instance.clock, self._instance.recorder.facts)
-        take = importing.preview_import if dry_run else importing.import_memories
-        report = await take(wanted, memory, self._instance.redactor, self._instance.clock.now_ms())
-        return import_shape(report, wanted, dry_run=dry_run)
+        at = self._instance.clock.now_ms()
+        return await run_import(wanted, memory, self._instance.redactor, at, dry_run=dry_run)
 
 
 _KINDS = (str(Kind.EPISODE), *map(str, IMPORTANCE))

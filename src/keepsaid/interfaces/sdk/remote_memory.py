@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from math import ceil
@@ -12,15 +11,17 @@ from typing import Any, NoReturn, Unpack
 from urllib.parse import quote
 
 from keepsaid.app.backups import note_backup
+from keepsaid.app.redaction import redactor_of
+from keepsaid.app.stores import reading, system_clock
 from keepsaid.config import Home, load
 from keepsaid.domain.prompt import Json
 from keepsaid.interfaces.running_memory import RunningMemory
 from keepsaid.interfaces.sdk import values
 from keepsaid.interfaces.sdk.inbox import EventClient
-from keepsaid.interfaces.sdk.memory import Filters, MemoryClient, MemoryFiles, ToForget, import_request
+from keepsaid.interfaces.sdk.memory import Filters, MemoryClient, MemoryFiles, ToForget, import_request, run_import
 from keepsaid.interfaces.sdk.remote_inbox import OperatorCall, needs_instance
-from keepsaid.interfaces.transfer_shapes import export_shape, import_shape
-from keepsaid.services import bundles, importing
+from keepsaid.interfaces.transfer_shapes import export_shape
+from keepsaid.services import bundles
 from keepsaid.services.memories import FOUND_MAX
 
 _WAIT_S = 20
@@ -37,8 +38,6 @@ class RemoteMemoryFiles(MemoryFiles):
         self, target: str | Path, form: str = "jsonl", persons: Sequence[str] = (), *, force: bool = False
     ) -> dict[str, Any]:
         """Write memory into one file, as that of an opened home; the stores are read beside the instance."""
-        from keepsaid.app.stores import reading  # noqa: PLC0415 - other calls need no store
-
         async with reading(self._home, load(self._home.config_file)[0]) as stores:
             done = await bundles.export(stores.memories.bundles, Path(target), form, persons, force=force)
             note_backup(self._home, done.file, stores.clock.now_ms())
@@ -54,13 +53,9 @@ class RemoteMemoryFiles(MemoryFiles):
         dry_run: bool = False,
     ) -> dict[str, Any]:
         """Import a file, as that of an opened home; the instance stores what this process reads in it."""
-        from keepsaid.app.redaction import redactor_of  # noqa: PLC0415 - as above
-
         config = load(self._home.config_file)[0]
         wanted, memory = await import_request(file, source, trust, persons or {}, config), RunningMemory(self._post)
-        take = importing.preview_import if dry_run else importing.import_memories
-        report = await take(wanted, memory, redactor_of(config), int(time.time() * 1_000))
-        return import_shape(report, wanted, dry_run=dry_run)
+        return await run_import(wanted, memory, redactor_of(config), system_clock().now_ms(), dry_run=dry_run)
 
     async def _post(self, path: str, fields: Mapping[str, object]) -> dict[str, Any]:
         return await self._request("POST", path, fields)
